@@ -37,6 +37,9 @@ pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
     /// Those that have come to the PFS: that is done once in a launch, so they stay there.
     outside: BTreeSet<(DatasetKey, String)>,
+    /// Sealed ones that this rank has found there. Their parts stay in the dataset, which may be
+    /// sealed anew.
+    seen: BTreeSet<(DatasetKey, String)>,
     /// Sealed ones that an earlier launch has left, and what of them this node has.
     sealed: BTreeMap<(DatasetKey, String), Arc<PartHere>>,
     /// So many sync points had been entered when all have told the last time.
@@ -274,6 +277,17 @@ impl PartedFiles {
         let file = self.files.remove(&place);
         self.outside.insert(place);
         file.is_some_and(|file| file.log.is_some())
+    }
+
+    /// Notes that this rank has found it on the PFS.
+    pub fn note_come(&mut self, key: &DatasetKey, name: &str) {
+        self.seen.insert((key.clone(), name.to_string()));
+    }
+
+    /// Tells whether it is there, or was: it may have been changed since.
+    pub fn has_come(&self, key: &DatasetKey, name: &str) -> bool {
+        let place = (key.clone(), name.to_string());
+        self.outside.contains(&place) || self.seen.contains(&place)
     }
 
     /// Tells whether all ranks have brought it there.

@@ -118,7 +118,7 @@ fn build(
         pages: Mutex::default(),
         late: Mutex::default(),
         kept_out: Mutex::default());
-    let updates = owner!(Updates, site { rank node stores } come: Mutex::default());
+    let updates = owner!(Updates, site { rank node stores });
     let contents = owner!(Contents, site { rank node stores updates }
         templates: Mutex::new(templates(known)),
         removals: Mutex::default());

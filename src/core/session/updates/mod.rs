@@ -5,11 +5,9 @@ pub(super) mod knowledge;
 mod parted;
 pub(super) mod wanted;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::launch::site::Site;
-use crate::machine::DatasetKey;
 use crate::session::{node::Node, rank::Rank, stores::Stores};
 
 pub(crate) struct Updates {
@@ -17,8 +15,6 @@ pub(crate) struct Updates {
     pub(super) rank: Arc<Rank>,
     pub(super) node: Arc<Node>,
     pub(super) stores: Arc<Stores>,
-    /// Files in parts that this rank has seen on the prefix.
-    pub(super) come: Mutex<BTreeSet<(DatasetKey, String)>>,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::files::{create_dirs, remove_tree};
 use crate::log::messages;
 use crate::machine::DatasetKey;
 use crate::namespace::{Answer, Place, Remote};
-use crate::session::{rank::lock, updates::Updates};
+use crate::session::updates::Updates;
 use crate::transfer::{Awaited, Waited, announce_background, is_flushed, is_published};
 
 /// Longest wait of an open for a file of another node to reach the prefix.
@@ -38,10 +38,9 @@ impl Updates {
             let (id, epoch) = holding.unwrap_or_default();
             // Once it has come in parts, others may have changed it there.
             let has_come = || {
-                let is_outside = self.node.state().own.parted.is_outside(&key, name);
+                let is_seen = self.node.state().own.parted.has_come(&key, name);
                 let by_threads = || is_flushed(&self.site.prefix, id, epoch);
-                let has_seen = || lock(&self.come).contains(&(key.clone(), name.to_string()));
-                is_outside || remote.meta.is_shared && (has_seen() || id != 0 && by_threads())
+                is_seen || remote.meta.is_shared && id != 0 && by_threads()
             };
             let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
@@ -50,10 +49,10 @@ impl Updates {
             let is_whole = || self.node.state().view.place(name) == Place::Prefix || has_come();
             let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
             if waited == Waited::Come || has_come() {
+                let mut state = self.node.state();
                 if remote.meta.is_shared {
-                    // Its part stays one of the dataset, which may be sealed anew meanwhile.
-                    lock(&self.come).insert((key, name.to_string()));
-                } else if let Some(layer) = self.node.state().view.layer_mut(&key) {
+                    state.own.parted.note_come(&key, name);
+                } else if let Some(layer) = state.view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }
                 return Answer::PASS;
