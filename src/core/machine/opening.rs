@@ -332,9 +332,13 @@ impl Machine {
         self.telling.note_name();
     }
 
-    /// Notes that ranks of several nodes open the file by one call.
-    pub(crate) fn mark_opened_together(&mut self, file: &FileRef) {
-        self.watch.mark_opened_together(&mut self.facts, file);
+    /// Notes that ranks open the file by one call: those of several nodes (`far`), or of one an
+    /// older file.
+    pub(crate) fn mark_opened_together(&mut self, file: &FileRef, far: bool) {
+        match far || file.id.is_some() {
+            true => self.watch.mark_opened_together(&mut self.facts, file),
+            false => self.mark_unsafe(file, Why::Writers),
+        }
     }
 
     pub(crate) fn mark_unsafe(&mut self, file: &FileRef, why: Why) {

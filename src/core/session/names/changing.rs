@@ -258,7 +258,7 @@ impl Names {
         };
         if together {
             match name.is_some_and(|name| self.notice_file(state, name, to, &matched)) {
-                true => state.machine.mark_opened_together(&new),
+                true => state.machine.mark_opened_together(&new, true),
                 false => state.machine.mark_unsafe(&new, Why::Writers),
             }
         }

@@ -9,7 +9,7 @@ use scr_abi::open_mode;
 use crate::error::{Error, Result};
 use crate::files::remove_empty_dirs;
 use crate::log::messages;
-use crate::machine::{Deletion, Hints, Reason, Why};
+use crate::machine::{Deletion, Hints, Reason};
 use crate::namespace::{self as ns, Answer, OnPrefix, Place};
 use crate::session::{
     names::Names,
@@ -165,10 +165,7 @@ impl Names {
             lock(&self.together).insert(name.to_string());
             return;
         };
-        match far || file.id.is_some() {
-            true => state.machine.mark_opened_together(&file),
-            false => state.machine.mark_unsafe(&file, Why::Writers),
-        }
+        state.machine.mark_opened_together(&file, far);
         let place = state.view.place(name);
         if let Place::Cached(key, _) = &place
             && self.put_on_prefix(&mut state, name, &place, Reason::OpenedTogether)
