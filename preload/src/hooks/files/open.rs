@@ -98,7 +98,8 @@ unsafe fn open_any(
 ///
 /// Safety: `path` is null or a C string.
 pub(in crate::hooks) unsafe fn empty(path: *const c_char) -> Option<c_int> {
-    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_CLOEXEC;
+    // Not waiting for anybody, as that call; nor is it the begin of a file that is written on.
+    let flags = libc::O_WRONLY | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let call = |to: Option<&CStr>| {
         let path = to.map_or(path, CStr::as_ptr);
         // SAFETY: a C string, and no mode is needed.

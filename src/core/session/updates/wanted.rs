@@ -38,7 +38,7 @@ impl Updates {
             let (id, epoch) = holding.unwrap_or_default();
             // Once it has come in parts, others may have changed it there.
             let has_come = || {
-                let is_seen = self.node.state().own.parted.has_come(&key, name);
+                let is_seen = self.node.state().own.parted.has_come(&key, name, &remote.meta);
                 let by_threads = || is_flushed(&self.site.prefix, id, epoch);
                 is_seen || remote.meta.is_shared && id != 0 && by_threads()
             };
@@ -51,7 +51,7 @@ impl Updates {
             if waited == Waited::Come || has_come() {
                 let mut state = self.node.state();
                 if remote.meta.is_shared {
-                    state.own.parted.note_come(&key, name);
+                    state.own.parted.note_come(&key, name, &remote.meta);
                 } else if let Some(layer) = state.view.layer_mut(&key) {
                     layer.set_on_prefix(name, true);
                 }
