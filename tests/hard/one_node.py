@@ -122,3 +122,24 @@ def file_of_a_node_that_is_written_again_where_it_lies(mpi, program):
             assert_same_files(plain, here, got)
             told = messages(got)
             assert len(told) == 1 and "SCR-2008" in told[0], f"{how}: {got}"
+
+
+@case
+def file_of_a_node_that_an_earlier_run_has_left(mpi, program):
+    """With a number in its name: it goes to the prefix, and those of the next steps do not."""
+    with place(mpi, program) as plain, place(mpi, program) as here:
+        for one in (plain, here):
+            (one.prefix / "ckpt").mkdir()
+            (one.prefix / "ckpt" / "step_3.dat").write_bytes(bytes(5 << 20))
+        want = plain.run(4, "under_one_name", "numbered", 6, shim=False)
+        pause = here.prefix / "pause"
+        run = here.start_on_nodes(1, 4, "under_one_name", "numbered", 6, pause, SCR_LEARN="1",
+                                  SCR_CHECKPOINT_PATTERN="ckpt/step_{id}.dat", SCR_CACHE_SIZE="9")
+        wait_for(pause.exists, run)
+        found = [any(here.nodes.node(0).rglob(f"step_{step}.dat")) for step in range(1, 7)]
+        pause.unlink()
+        got = finish(run)
+        assert_same(want, got)
+        assert_same_files(plain, here, got)
+        assert found == [False, True, False, True, True, True], f"{found} {got}"
+        assert got.err.strip() == "", got

@@ -125,7 +125,7 @@ impl Names {
         // Each rank would change a copy of its own.
         let is_older = match &place {
             Place::Cached(key, _) => !state.machine.is_in_progress(key),
-            Place::Prefix => file.is_some() && ns::on_prefix(path) != OnPrefix::Absent,
+            Place::Prefix => without_id && ns::on_prefix(path) != OnPrefix::Absent,
             _ => false,
         };
         let is_shared = ranks.len() > 1;
