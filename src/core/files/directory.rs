@@ -56,6 +56,9 @@ pub(super) fn make_dir(
     }
 }
 
+/// So often a directory is emptied in which others make files.
+const TRIES: u32 = 10;
+
 /// Removes `path` with all that is below it; symbolic links are removed, never followed. It is no
 /// error if it is not there.
 ///
@@ -68,9 +71,15 @@ pub fn remove_tree(path: &Path) -> Result<()> {
         Err(error) => return Err(Error::io("cannot remove", path, error)),
     };
     let remove = || if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    // A thread or another rank may have made something in it meanwhile.
-    let refused = |error: &io::Error| error.kind() == ErrorKind::DirectoryNotEmpty;
-    let removed = remove().or_else(|error| if refused(&error) { remove() } else { Err(error) });
+    let refused = |removed: &io::Result<()>| {
+        removed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DirectoryNotEmpty)
+    };
+    let mut removed = remove();
+    for _ in 0..TRIES {
+        if refused(&removed) {
+            removed = remove(); // a thread or another rank has made something in it meanwhile
+        }
+    }
     gone(removed, path)
 }
 
