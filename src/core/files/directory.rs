@@ -56,9 +56,6 @@ pub(super) fn make_dir(
     }
 }
 
-/// So often a directory is emptied in which others make files.
-const TRIES: u32 = 10;
-
 /// Removes `path` with all that is below it; symbolic links are removed, never followed. It is no
 /// error if it is not there.
 ///
@@ -70,16 +67,7 @@ pub fn remove_tree(path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io("cannot remove", path, error)),
     };
-    let remove = || if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    let refused = |removed: &io::Result<()>| {
-        removed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DirectoryNotEmpty)
-    };
-    let mut removed = remove();
-    for _ in 0..TRIES {
-        if refused(&removed) {
-            removed = remove(); // a thread or another rank has made something in it meanwhile
-        }
-    }
+    let removed = if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     gone(removed, path)
 }
 

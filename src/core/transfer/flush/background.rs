@@ -6,6 +6,7 @@
 //! notices first (rank 0, or the next start) writes summary and index entry.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,9 @@ use super::sync_flush::{keep_window, part_of};
 use crate::cache::disk::names_in;
 use crate::cache::{Catalog, CatalogEntry, whole_files};
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, Together, create_dirs, join_relative, remove_tree};
+use crate::files::{
+    CopyOptions, Together, create_dirs, join_relative, remove_file_if_there, remove_tree,
+};
 use crate::kvtree::KvTree;
 use crate::log;
 use crate::records::{DatasetRecord, FileMeta, Summary};
@@ -275,8 +278,23 @@ pub fn complete_background(prefix: &Path, id: u64, keep: u64) -> Result<Option<L
     name_wholes(prefix, about.dataset.epoch, &entries)?;
     let dataset = about.over(&entries);
     record_flushed(prefix, &dataset, about.ranks, &entries)?;
-    remove_tree(&marks_folder(prefix, id))?;
+    remove_marks(prefix, &about)?;
     Ok(Some(keep_window(prefix, &dataset, keep)))
+}
+
+/// Removes the marks of this seal of the dataset. One that came later may have some: its flush
+/// would never end without them.
+fn remove_marks(prefix: &Path, about: &About) -> Result<()> {
+    let folder = marks_folder(prefix, about.dataset.id);
+    for name in names_in(&folder)?.iter().filter(|name| name.ends_with(".scr")) {
+        let path = folder.join(name);
+        let epoch = read_mark(&path).ok().flatten().map(|(of, _)| of.dataset.epoch);
+        if epoch.is_none_or(|epoch| epoch == about.dataset.epoch) {
+            remove_file_if_there(&path)?;
+        }
+    }
+    let _ = fs::remove_dir(&folder); // it stays if there are others
+    Ok(())
 }
 
 /// `None` as long as not all ranks have marked their files as published.
@@ -424,5 +442,29 @@ impl<'a> Awaited<'a> {
         let grows = bytes > std::mem::replace(&mut self.staged_bytes, bytes);
         let well = || self.journal.marks(Mark::Failed).is_ok_and(|failed| failed.is_empty());
         grows || (self.journal.has_plan() && well())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They went with those of the seal before, whose flush was over.
+    #[test]
+    fn marks_of_a_newer_seal_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let sealed = |epoch| {
+            let record = DatasetRecord { dataset_id: 3, epoch, ..DatasetRecord::default() };
+            About::of_record(&record, 2)
+        };
+        let (older, newer) = (sealed(5), sealed(6));
+        for (about, name) in [(&older, "done.0.scr"), (&older, "done.1.scr"), (&newer, "begun.scr")]
+        {
+            write_catalog(dir.path(), about, Catalog::default(), name).unwrap();
+        }
+        remove_marks(dir.path(), &older).unwrap();
+        assert_eq!(names_in(&marks_folder(dir.path(), 3)).unwrap(), ["begun.scr"]);
+        remove_marks(dir.path(), &newer).unwrap();
+        assert!(!marks_folder(dir.path(), 3).exists());
     }
 }
