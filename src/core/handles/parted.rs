@@ -12,7 +12,6 @@ use scr_abi::accesses::{Access, AccessLog, Deed};
 use crate::machine::{Accesses, Act, Course, DatasetKey, by_stamp};
 use crate::namespace::Move;
 use crate::parts::{Extent, Owners, PartHere};
-use crate::records::FileMeta;
 
 /// One file.
 #[derive(Debug, Default)]
@@ -38,9 +37,6 @@ pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
     /// Those that have come to the PFS: that is done once in a launch, so they stay there.
     outside: BTreeSet<(DatasetKey, String)>,
-    /// Sealed ones that this rank has found there, by length and time. Their parts stay in the
-    /// dataset, which may be sealed anew.
-    seen: BTreeMap<(DatasetKey, String), (u64, i64, i64)>,
     /// Sealed ones that an earlier launch has left, and what of them this node has.
     sealed: BTreeMap<(DatasetKey, String), Arc<PartHere>>,
     /// So many sync points had been entered when all have told the last time.
@@ -280,23 +276,8 @@ impl PartedFiles {
         file.is_some_and(|file| file.log.is_some())
     }
 
-    /// Notes that this rank has found the file with this content on the PFS.
-    pub fn note_come(&mut self, key: &DatasetKey, name: &str, content: &FileMeta) {
-        self.seen.insert((key.clone(), name.to_string()), looks_of(content));
-    }
-
-    /// Tells whether it is there, or was: it may have been changed since.
-    pub fn has_come(&self, key: &DatasetKey, name: &str, content: &FileMeta) -> bool {
-        let place = (key.clone(), name.to_string());
-        self.outside.contains(&place) || self.seen.get(&place) == Some(&looks_of(content))
-    }
-
     /// Tells whether all ranks have brought it there.
     pub fn is_outside(&self, key: &DatasetKey, name: &str) -> bool {
         !self.outside.is_empty() && self.outside.contains(&(key.clone(), name.to_string()))
     }
-}
-
-fn looks_of(content: &FileMeta) -> (u64, i64, i64) {
-    (content.size, content.mtime_seconds, content.mtime_nanoseconds)
 }

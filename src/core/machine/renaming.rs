@@ -3,7 +3,7 @@
 use super::parts::Machine;
 use super::removing::Removal;
 use super::state::{LocalDataset, NameFacts, Status};
-use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why};
+use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why, name_hash};
 
 impl Machine {
     /// Takes a rename by the program; at least one end matched a pattern. The new name counts as
@@ -24,6 +24,7 @@ impl Machine {
         if let Some((from, to)) = from.zip(to) {
             self.learn_new_name(from, to);
         }
+        from.into_iter().for_each(|from| self.note_renamed(from));
         let removal = into.as_ref().map_or(Removal::Away, Removal::Into);
         let deletion = from.map(|file| self.delete(file, removal));
         let placement = match to.zip(into) {
@@ -71,6 +72,15 @@ impl Machine {
             && !self.facts.config.series[to.series].has_id
         {
             self.watch.learn_new_name(to);
+        }
+    }
+
+    /// Without ids the older file of the new name is in the way in the caches of several nodes.
+    fn note_renamed(&mut self, from: &FileRef) {
+        let (facts, names) = (&mut self.facts, &self.watch.shared()[from.series]);
+        let is_of_nodes = names.is_of_nodes(name_hash(&from.masked), &facts.config);
+        if is_of_nodes && !facts.config.series[from.series].has_id {
+            self.watch.mark_unsafe(facts, from, Why::Stays);
         }
     }
 

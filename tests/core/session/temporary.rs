@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::cluster::{Cluster, Rank};
-use super::scene::{place, same};
+use super::scene::{assert_same_files, place, same};
 
 const HOSTS: &str = "aab";
 
@@ -305,5 +305,74 @@ fn what_ranks_write_together_and_one_renames_is_one_file() {
         let pattern = "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/all.*";
         let ignore = "SCR_IGNORE_PATTERN=*.tmp, *.partial";
         same(HOSTS, &[learn, pattern, ignore], |rank| together(rank, &Dice(Cell::new(3))));
+    }
+}
+
+/// How a file of one name comes by it, from a step on.
+#[derive(Debug, Clone, Copy)]
+enum Renamed {
+    /// It has another one before.
+    Before(u64),
+    /// The one before gets another one, and the file is made anew.
+    Aside(u64),
+}
+
+/// All ranks write one file that rank 0 makes, under one name. What each rank finds in the end, and
+/// in which steps the caches have it.
+fn one_name(rank: &Rank, cluster: &Cluster, how: Renamed) -> (Vec<Option<String>>, Vec<u64>) {
+    let line = |rank: usize, step: u64| format!("rank {rank} at step {step:03}\n");
+    let mut cached = Vec::new();
+    for step in 1..=10 {
+        let (name, aside) = match how {
+            Renamed::Before(from) if step >= from => ("state.tmp", false),
+            Renamed::Aside(from) => ("state", step > from),
+            Renamed::Before(_) => ("state", false),
+        };
+        if rank.rank == 0 {
+            if aside {
+                rank.files.rename(name, "state.old").unwrap();
+            }
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+            rank.files.open(name, flags).unwrap().close().unwrap();
+        }
+        rank.barrier();
+        let file = rank.files.open(name, libc::O_WRONLY).unwrap();
+        let line = line(rank.rank, step);
+        file.write_at(line.as_bytes(), (rank.rank * line.len()) as u64).unwrap();
+        rank.barrier();
+        let there = std::fs::read_to_string(cluster.prefix().join(name)).unwrap_or_default();
+        cached.extend((!there.contains(line.trim_end())).then_some(step));
+        file.close().unwrap();
+        rank.barrier();
+        if rank.rank == 0 && name == "state.tmp" {
+            rank.files.rename(name, "state").unwrap();
+        }
+        rank.calm();
+    }
+    (["state", "state.old", "state.tmp"].map(|name| rank.files.text(name)).into(), cached)
+}
+
+#[test]
+fn one_name_of_several_nodes_that_is_renamed_stays_on_the_prefix_and_is_told() {
+    let settings = ["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=state*", "SCR_FLUSH=0"];
+    for how in [Renamed::Before(1), Renamed::Aside(1), Renamed::Before(6), Renamed::Aside(6)] {
+        let cluster = place(&settings).helped();
+        let plain = place(&[]);
+        let run = |rank: &Rank, cluster: &Cluster| {
+            let found = one_name(rank, cluster, how);
+            rank.finish();
+            found
+        };
+        let got = cluster.run("aabb", |rank| run(rank, &cluster));
+        let expected = plain.run_plain("aabb", |rank| run(rank, &plain));
+        for ((found, cached), (expected, _)) in got.all().into_iter().zip(expected.all()) {
+            assert_eq!(found, expected, "{how:?}: {:?}", got.told);
+            let (Renamed::Before(from) | Renamed::Aside(from)) = how;
+            let knew = (from > 5).then_some(5);
+            assert_eq!(cached.iter().find(|step| **step + 1 == from).copied(), knew, "{how:?}");
+        }
+        let told = got.told.iter().filter(|line| line.contains("renamed"));
+        assert_eq!((got.told.len(), told.count()), (1, 1), "{how:?}: {:?}", got.told);
+        assert_same_files(&plain.tree(), &cluster.tree(), &got.told);
     }
 }

@@ -82,7 +82,7 @@ impl Why {
             Why::Writers => "several ranks write it",
             Why::Readers => "ranks of other nodes read it, or rename it, during the run",
             Why::GoesOn => "a checkpoint goes on in it after a collective",
-            Why::Stays => "it gets its name by a rename that the cache cannot do",
+            Why::Stays => "it is renamed in a way that the cache cannot do",
             Why::InPlace => "several nodes change it where it lies",
             Why::Sizes => {
                 "a rank opens it, or asks how long it is, right after other nodes make or write it"
@@ -125,7 +125,7 @@ impl Why {
             NAMES.into(),
         ),
         Why::Stays => (
-            "has no {id} and cannot be moved into the cache when it gets its name".into(),
+            "has no {id} and is renamed in a way that the cache cannot do".into(),
             NAMES.into(),
         ),
         _ => (format!("has no {{id}} and {}", self.text()), format!("{}. {NAMES}", self.help())),

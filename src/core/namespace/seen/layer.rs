@@ -38,6 +38,9 @@ pub struct KnownName {
     pub on_prefix: bool,
 }
 
+/// By which one content of a file is told from another: length in bytes, and time.
+type Looks = (u64, i64, i64);
+
 /// A cached dataset.
 #[derive(Debug, Clone)]
 pub struct Layer {
@@ -49,14 +52,17 @@ pub struct Layer {
     catalog: Option<NodeCatalog>,
     remote: BTreeMap<String, Option<Remote>>,
     on_prefix: BTreeMap<String, bool>,
+    /// Files of which each node has a part, as this rank has found them on the PFS. Their parts
+    /// stay in the dataset, which may be sealed anew.
+    come: BTreeMap<String, Looks>,
     /// The lowest rank of this node that has opened each file for writing; until the seal.
     makers: BTreeMap<String, usize>,
 }
 
 impl Layer {
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
-        let (remote, on_prefix, makers) = Default::default();
-        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, makers }
+        let (remote, on_prefix, come, makers) = Default::default();
+        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, come, makers }
     }
 
     pub fn show(&mut self, catalog: NodeCatalog) {
@@ -122,6 +128,16 @@ impl Layer {
 
     pub fn is_on_prefix(&self, name: &str) -> bool {
         self.known(name).on_prefix
+    }
+
+    /// Notes that this rank has found the file with this content on the PFS.
+    pub fn note_come(&mut self, content: &FileMeta) {
+        self.come.insert(content.name.clone(), looks_of(content));
+    }
+
+    /// Tells whether it is there, or was: it may have been changed since.
+    pub fn has_come(&self, content: &FileMeta) -> bool {
+        self.come.get(&content.name) == Some(&looks_of(content))
     }
 
     pub fn known(&self, name: &str) -> KnownName {
@@ -214,6 +230,10 @@ impl KnownName {
             false => self.remote = Some(Remote { owner: entry.rank, meta: entry.meta }),
         }
     }
+}
+
+fn looks_of(content: &FileMeta) -> Looks {
+    (content.size, content.mtime_seconds, content.mtime_nanoseconds)
 }
 
 fn is_below(dir: &str, name: &str) -> bool {

@@ -106,10 +106,11 @@ impl View {
         }
         for layer in self.layers_for(sought) {
             let known = layer.known(name);
-            if known.on_prefix {
+            let parted = known.remote.as_ref().filter(|remote| remote.meta.is_shared);
+            if known.on_prefix || parted.is_some_and(|remote| layer.has_come(&remote.meta)) {
                 return Place::Prefix;
             }
-            if let Some(remote) = known.remote.clone().filter(|remote| remote.meta.is_shared) {
+            if let Some(remote) = parted.cloned() {
                 return Place::Elsewhere(layer.key.clone(), remote); // here is a part of it at most
             }
             let here = layer.dir.join(name);

@@ -378,15 +378,17 @@ impl Contents {
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Option<Locked<'a>> {
         for name in names {
-            let (name, place) = (name.as_ref(), state.view.place(name.as_ref()));
-            let Place::Elsewhere(key, remote) = &place else { continue };
-            self.note_read(&mut state, name, &place);
-            let turn = state.turn.clone();
-            drop(state);
-            if self.updates.wait_for_remote(name, key, remote) != Answer::PASS {
-                return None;
+            let name = name.as_ref();
+            // Another content may be told meanwhile.
+            while let place @ Place::Elsewhere(key, remote) = &state.view.place(name) {
+                self.note_read(&mut state, name, place);
+                let turn = state.turn.clone();
+                drop(state);
+                if self.updates.wait_for_remote(name, key, remote) != Answer::PASS {
+                    return None;
+                }
+                state = self.node.state_again(turn);
             }
-            state = self.node.state_again(turn);
         }
         Some(state)
     }

@@ -38,9 +38,9 @@ impl Updates {
             let (id, epoch) = holding.unwrap_or_default();
             // Once it has come in parts, others may have changed it there.
             let has_come = || {
-                let is_seen = self.node.state().own.parted.has_come(&key, name, &remote.meta);
+                let is_outside = self.node.state().own.parted.is_outside(&key, name);
                 let by_threads = || is_flushed(&self.site.prefix, id, epoch);
-                is_seen || remote.meta.is_shared && id != 0 && by_threads()
+                is_outside || remote.meta.is_shared && id != 0 && by_threads()
             };
             let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
@@ -50,10 +50,10 @@ impl Updates {
             let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
             if waited == Waited::Come || has_come() {
                 let mut state = self.node.state();
-                if remote.meta.is_shared {
-                    state.own.parted.note_come(&key, name, &remote.meta);
-                } else if let Some(layer) = state.view.layer_mut(&key) {
-                    layer.set_on_prefix(name, true);
+                match state.view.layer_mut(&key) {
+                    Some(layer) if remote.meta.is_shared => layer.note_come(&remote.meta),
+                    Some(layer) => layer.set_on_prefix(name, true),
+                    None => {}
                 }
                 return Answer::PASS;
             }

@@ -37,6 +37,11 @@ impl SharedNames {
         self.stay.get(&name).or_else(|| self.stay.get(&kind)).copied()
     }
 
+    /// Tells whether ranks of several nodes write files of that name.
+    pub fn is_of_nodes(&self, name: u64, config: &MachineConfig) -> bool {
+        self.together.get(&name).is_some_and(|ranks| !config.are_on_one_node(ranks))
+    }
+
     pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {
         !self.waits && matches!(self.known(name, kind), Some(Why::OfNodes(_)))
     }

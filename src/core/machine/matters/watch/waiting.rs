@@ -79,7 +79,7 @@ impl SharedNames {
         let known = names.known(mark.name, mark.kind);
         // That several nodes write it is what it is cached for.
         let is_news = match known {
-            Some(why) if why.is_of_nodes() => {
+            Some(why) if why == Why::Writers || why.is_of_nodes() => {
                 !matches!(mark.why, Why::Writers | Why::Tries(Hints::None))
             }
             Some(_) => false,
