@@ -5,7 +5,7 @@ use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
-    Why,
+    Why, name_hash,
 };
 
 impl Machine {
@@ -35,6 +35,7 @@ impl Machine {
                 if !self.facts.file_is_on_prefix(&key, &file.name)
                     || (status != Status::Open
                         && self.stays_on_prefix(file).is_none()
+                        && !self.has_co_writers(file)
                         && !self.is_still_watched(&key, &file.name, status)) =>
             {
                 Placement::CopyUp { from: key }
@@ -45,6 +46,12 @@ impl Machine {
                 Placement::Dataset(self.place(file, Some(reason)))
             }
         }
+    }
+
+    /// Tells whether several ranks write the file: of the copies that each would have of it on the
+    /// PFS one would replace the others.
+    fn has_co_writers(&self, file: &FileRef) -> bool {
+        self.watch.shared()[file.series].co_writers(name_hash(&file.masked)).is_some()
     }
 
     /// Tells whether all that was seen of the file is one checkpoint that the program may go on

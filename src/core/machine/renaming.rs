@@ -75,11 +75,12 @@ impl Machine {
         }
     }
 
-    /// Without ids the older file of the new name is in the way in the caches of several nodes.
+    /// Without ids, ranks that write the file, but do not rename it, would go on with the older one
+    /// of its name; and in the caches of other nodes that of the new name is in the way.
     fn note_renamed(&mut self, from: &FileRef) {
-        let (facts, names) = (&mut self.facts, &self.watch.shared()[from.series]);
-        let is_of_nodes = names.is_of_nodes(name_hash(&from.masked), &facts.config);
-        if is_of_nodes && !facts.config.series[from.series].has_id {
+        let facts = &mut self.facts;
+        let writers = self.watch.shared()[from.series].co_writers(name_hash(&from.masked));
+        if writers.is_some() && !facts.config.series[from.series].has_id {
             self.watch.mark_unsafe(facts, from, Why::Stays);
         }
     }

@@ -317,29 +317,34 @@ enum Renamed {
     Aside(u64),
 }
 
-/// All ranks write one file that rank 0 makes, under one name. What each rank finds in the end, and
-/// in which steps the caches have it.
-fn one_name(rank: &Rank, cluster: &Cluster, how: Renamed) -> (Vec<Option<String>>, Vec<u64>) {
+/// All ranks write one file that rank 0 makes, under one name. What a rank finds after each step,
+/// if it looks, and all in the end; and the steps in which the prefix has not got it.
+fn one_name(
+    rank: &Rank,
+    cluster: &Cluster,
+    how: Renamed,
+    looks: bool,
+) -> (Vec<Option<String>>, Vec<u64>) {
     let line = |rank: usize, step: u64| format!("rank {rank} at step {step:03}\n");
-    let mut cached = Vec::new();
+    let (mut found, mut cached) = (Vec::new(), Vec::new());
     for step in 1..=10 {
         let (name, aside) = match how {
             Renamed::Before(from) if step >= from => ("state.tmp", false),
             Renamed::Aside(from) => ("state", step > from),
             Renamed::Before(_) => ("state", false),
         };
-        if rank.rank == 0 {
-            if aside {
-                rank.files.rename(name, "state.old").unwrap();
-            }
-            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-            rank.files.open(name, flags).unwrap().close().unwrap();
+        if rank.rank == 0 && aside {
+            rank.files.rename(name, "state.old").unwrap();
         }
         rank.barrier();
-        let file = rank.files.open(name, libc::O_WRONLY).unwrap();
-        let line = line(rank.rank, step);
-        file.write_at(line.as_bytes(), (rank.rank * line.len()) as u64).unwrap();
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+        let made = (rank.rank == 0).then(|| rank.files.open(name, flags).unwrap());
+        made.iter().for_each(|file| file.write_at(b"all\n", 0).unwrap());
         rank.barrier();
+        let file = made.unwrap_or_else(|| rank.files.open(name, libc::O_WRONLY).unwrap());
+        rank.meet();
+        let line = line(rank.rank, step);
+        file.write_at(line.as_bytes(), (4 + rank.rank * line.len()) as u64).unwrap();
         let there = std::fs::read_to_string(cluster.prefix().join(name)).unwrap_or_default();
         cached.extend((!there.contains(line.trim_end())).then_some(step));
         file.close().unwrap();
@@ -347,32 +352,41 @@ fn one_name(rank: &Rank, cluster: &Cluster, how: Renamed) -> (Vec<Option<String>
         if rank.rank == 0 && name == "state.tmp" {
             rank.files.rename(name, "state").unwrap();
         }
+        rank.barrier();
+        found.extend(looks.then(|| rank.files.text("state")));
         rank.calm();
     }
-    (["state", "state.old", "state.tmp"].map(|name| rank.files.text(name)).into(), cached)
+    found.extend(["state", "state.old", "state.tmp"].map(|name| rank.files.text(name)));
+    (found, cached)
 }
 
 #[test]
-fn one_name_of_several_nodes_that_is_renamed_stays_on_the_prefix_and_is_told() {
+fn one_name_of_all_ranks_that_is_renamed_stays_on_the_prefix_which_is_told() {
     let settings = ["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=state*", "SCR_FLUSH=0"];
-    for how in [Renamed::Before(1), Renamed::Aside(1), Renamed::Before(6), Renamed::Aside(6)] {
-        let cluster = place(&settings).helped();
-        let plain = place(&[]);
+    let settles = ["SCR_SETTLE_MILLISECONDS=0", "SCR_SETTLE_MILLISECONDS=1"];
+    let ways = [Renamed::Before(1), Renamed::Aside(1), Renamed::Before(6), Renamed::Aside(6)];
+    for (hosts, settle, how) in ["aabb", "aaaa"]
+        .iter()
+        .flat_map(|hosts| settles.map(|settle| (*hosts, settle)))
+        .flat_map(|(hosts, settle)| ways.map(|how| (hosts, settle, how)))
+    {
+        let row = format!("{hosts} {settle} {how:?}");
+        let (cluster, plain) = (place(&[&settings[..], &[settle]].concat()).helped(), place(&[]));
         let run = |rank: &Rank, cluster: &Cluster| {
-            let found = one_name(rank, cluster, how);
+            let found = one_name(rank, cluster, how, hosts == "aaaa");
             rank.finish();
             found
         };
-        let got = cluster.run("aabb", |rank| run(rank, &cluster));
-        let expected = plain.run_plain("aabb", |rank| run(rank, &plain));
+        let got = cluster.run(hosts, |rank| run(rank, &cluster));
+        let expected = plain.run_plain(hosts, |rank| run(rank, &plain));
         for ((found, cached), (expected, _)) in got.all().into_iter().zip(expected.all()) {
-            assert_eq!(found, expected, "{how:?}: {:?}", got.told);
+            assert_eq!(found, expected, "{row}: {:?}", got.told);
             let (Renamed::Before(from) | Renamed::Aside(from)) = how;
             let knew = (from > 5).then_some(5);
-            assert_eq!(cached.iter().find(|step| **step + 1 == from).copied(), knew, "{how:?}");
+            assert_eq!(cached.iter().find(|step| **step + 1 == from).copied(), knew, "{row}");
         }
-        let told = got.told.iter().filter(|line| line.contains("renamed"));
-        assert_eq!((got.told.len(), told.count()), (1, 1), "{how:?}: {:?}", got.told);
+        let told = got.told.iter().filter(|line| line.contains("renamed")).count();
+        assert_eq!((got.told.len(), told), (1, 1), "{row}: {:?}", got.told);
         assert_same_files(&plain.tree(), &cluster.tree(), &got.told);
     }
 }

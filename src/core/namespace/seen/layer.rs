@@ -132,7 +132,10 @@ impl Layer {
 
     /// Notes that this rank has found the file with this content on the PFS.
     pub fn note_come(&mut self, content: &FileMeta) {
-        self.come.insert(content.name.clone(), looks_of(content));
+        match content.is_shared {
+            true => drop(self.come.insert(content.name.clone(), looks_of(content))),
+            false => self.set_on_prefix(&content.name, true),
+        }
     }
 
     /// Tells whether it is there, or was: it may have been changed since.

@@ -50,10 +50,8 @@ impl Updates {
             let waited = awaited.wait(&remote.meta, request.as_deref(), REMOTE_DEADLINE, is_whole);
             if waited == Waited::Come || has_come() {
                 let mut state = self.node.state();
-                match state.view.layer_mut(&key) {
-                    Some(layer) if remote.meta.is_shared => layer.note_come(&remote.meta),
-                    Some(layer) => layer.set_on_prefix(name, true),
-                    None => {}
+                if let Some(layer) = state.view.layer_mut(&key) {
+                    layer.note_come(&remote.meta);
                 }
                 return Answer::PASS;
             }

@@ -37,9 +37,9 @@ impl SharedNames {
         self.stay.get(&name).or_else(|| self.stay.get(&kind)).copied()
     }
 
-    /// Tells whether ranks of several nodes write files of that name.
-    pub fn is_of_nodes(&self, name: u64, config: &MachineConfig) -> bool {
-        self.together.get(&name).is_some_and(|ranks| !config.are_on_one_node(ranks))
+    /// Returns the ranks that write files of that name, if there are several.
+    pub fn co_writers(&self, name: u64) -> Option<&BTreeSet<usize>> {
+        self.together.get(&name).filter(|ranks| ranks.len() > 1)
     }
 
     pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {
