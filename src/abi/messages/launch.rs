@@ -117,6 +117,16 @@ messages! {
         cure: "Use more nodes, or smaller sets (SCR_SET_SIZE). On one machine \
              SCR_COPY_TYPE=SINGLE says that it is meant.",
     }
+    NOTHING_CACHED = 1016 {
+        title: "Files match a pattern, but no checkpoint was cached",
+        cause: "The names of each checkpoint are new to SCR, since a part of them changes that is \
+             neither {id} nor {rank} (a date, a hash); or child processes of the program write \
+             the files, or they stay open to its end. The text has the reason that was seen.",
+        done: "All files are where the program has written them, as without SCR.",
+        cure: "Of names that are always new, \":own\" behind the pattern has files cached that one \
+             rank writes each. Else let the ranks themselves write and close the files, or name \
+             other files.",
+    }
     LAUNCH_INCOMPLETE = 1101 {
         title: "Not all ranks can take part",
         cause: "Some ranks were started without the shim or its engine, cannot read the settings \

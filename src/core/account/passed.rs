@@ -1,11 +1,17 @@
 //! What went straight to the prefix, and why, of all ranks: gathered once, at the end.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use super::unmatched::SILENCE;
 use crate::kvtree::KvTree;
+use crate::machine::Reason;
 use crate::records::RunPassed;
 
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
+
+/// So many checkpoints may go to the PFS while it is seen how the program writes them.
+const WATCHED_MAX: u64 = 4;
 
 pub(crate) fn encode(passed: &Passed) -> Vec<u8> {
     let mut tree = KvTree::new();
@@ -34,9 +40,53 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     sums
 }
 
+/// Says that no checkpoint was cached although files matched, unless a message has said why or too
+/// few were written. `sealed`: how many were complete on the PFS.
+pub(crate) fn uncached(passed: &Passed, sealed: u64, prefix: &Path) -> Option<String> {
+    let is_told =
+        |text: &String| Reason::ALL.iter().any(|reason| reason.text() == text && reason.is_told());
+    if (1..=WATCHED_MAX).contains(&sealed) || passed.keys().any(is_told) {
+        return None;
+    }
+    let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));
+    let reasons: String = reasons.collect();
+    let what = match sealed {
+        0 => "files match a pattern, but no checkpoint of them was complete;".to_owned(),
+        count => format!("all {count} checkpoints went straight to {};", prefix.display()),
+    };
+    Some(format!("no checkpoint was protected: {what}{reasons} scr report has more. {SILENCE}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_no_message_has_told_is_told_at_the_end() {
+        let passed = |reason: Reason| -> Passed {
+            let one = RunPassed { files: 9, bytes: 1, example: "ckpt/a".into() };
+            [(reason.text().to_owned(), one)].into()
+        };
+        let rows = [
+            (
+                passed(Reason::Watched),
+                9,
+                Some("all 9 checkpoints went straight to /p; SCR watches"),
+            ),
+            (passed(Reason::Watched), 4, None),
+            (passed(Reason::Shared), 0, Some("such as ckpt/a")),
+            (passed(Reason::NoRoom), 9, None),
+            (Passed::new(), 0, Some("was complete; scr report")),
+        ];
+        for (passed, sealed, expected) in rows {
+            let text = uncached(&passed, sealed, Path::new("/p"));
+            let fits = match (&text, expected) {
+                (Some(text), Some(part)) => text.contains(part),
+                (text, expected) => text.is_none() && expected.is_none(),
+            };
+            assert!(fits, "{text:?} {expected:?}");
+        }
+    }
 
     #[test]
     fn ranks_are_added_up() {

@@ -19,6 +19,8 @@ pub(crate) enum Count {
     Agreements,
     Conferences,
     Seals,
+    /// Those of what the caches have.
+    CachedSeals,
     Amendments,
     Voided,
     Cached,
@@ -99,12 +101,17 @@ impl Tally {
                 let mut amended = self.amended.lock().unwrap_or_else(PoisonError::into_inner);
                 *amended.entry(plan.key.series).or_default() += 1;
             }
-            Outcome::Done => self.one(Count::Seals),
+            Outcome::Done => {
+                self.one(Count::Seals);
+                if !plan.on_prefix {
+                    self.one(Count::CachedSeals);
+                }
+            }
             Outcome::Touched | Outcome::Failed => self.one(Count::Voided),
         }
     }
 
-    fn get(&self, count: Count) -> u64 {
+    pub fn get(&self, count: Count) -> u64 {
         self.counts[count as usize].load(Ordering::Relaxed)
     }
 

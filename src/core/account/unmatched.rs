@@ -2,6 +2,7 @@
 //! is set.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -69,6 +70,23 @@ pub(crate) fn without_pattern(settings: &Settings) -> String {
          {SILENCE}",
         settings.user_file
     )
+}
+
+/// Says that no file matched. `nearest`: the name that came nearest to a pattern, if there was any.
+pub(crate) fn nothing_matched(
+    nearest: &str,
+    prefix: &Path,
+    in_force: &str,
+    user_file: &str,
+) -> String {
+    let prefix = prefix.display();
+    let written = match nearest {
+        "" => format!("the program wrote no file below {prefix} (SCR_PREFIX)"),
+        nearest => format!(
+            "no file that the program wrote below {prefix} matches a pattern. Nearest: {nearest}"
+        ),
+    };
+    format!("no checkpoint was protected: {written}. In force: {in_force}; {user_file}. {SILENCE}")
 }
 
 #[cfg(test)]

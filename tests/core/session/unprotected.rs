@@ -183,3 +183,29 @@ fn names_with_control_characters() {
     let words = ["ckpt/a\\n\\u{1b}[31m_5 was written"];
     told(&["SCR_CHECKPOINT_PATTERN=ckpt/b_{id}"], Manner::Plain, &names, &words);
 }
+
+/// Writes checkpoints of one rank whose names differ in more than the step.
+fn write_new_names(rank: &Rank, steps: u32) {
+    for step in 1..=steps {
+        if rank.rank == 0 {
+            let text = format!("step {step}\n");
+            let new = "x".repeat(step as usize);
+            rank.files.write_file(&format!("{step}.{new}"), text.as_bytes()).unwrap();
+        }
+        rank.calm();
+    }
+    rank.finish();
+}
+
+#[test]
+fn checkpoints_that_were_all_watched_are_told_at_the_end() {
+    let pattern = "SCR_CHECKPOINT_PATTERN={id}.*";
+    let got = same("aa", &[pattern, "SCR_LEARN=1"], |rank| write_new_names(rank, 5));
+    let words = ["all 5 checkpoints went straight to", "SCR watches", "SCR-1016"];
+    check_message(&got.told, &words);
+    for (settings, steps) in [(["SCR_LEARN=1"], 4), (["SCR_LEARN=0"], 5)] {
+        let settings = [&settings[..], &[pattern]].concat();
+        let got = same("aa", &settings, |rank| write_new_names(rank, steps));
+        assert_eq!(got.told, [""; 0], "{settings:?}");
+    }
+}

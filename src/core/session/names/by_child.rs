@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::files::mode_at;
 use crate::handles::Loan;
 use crate::log::messages;
+use crate::machine::Reason;
 use crate::namespace::{
     self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place, WriteClaim,
 };
@@ -120,6 +121,7 @@ impl Names {
         let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
+            self.rank.tally.passed(Reason::Shared, name, 0);
             return Ok(true); // it belongs to no dataset, and goes on like that
         }
         self.contents.clear_prefix(state, name, found)?;

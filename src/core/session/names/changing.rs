@@ -131,7 +131,10 @@ impl Names {
             names.to.into_iter().for_each(|name| self.report.note_unmatched(name));
             return Answer::PASS;
         }
-        let Some(state) = self.contents.bring_all_near(state, names.from) else {
+        // Threads that bring parts of an older file of the new name would put it over this one.
+        let is_parted = |to: &&str| matches!(state.view.place(*to), Place::Elsewhere(_, remote) if remote.meta.is_shared);
+        let before = names.from.into_iter().chain(names.to.filter(is_parted));
+        let Some(state) = self.contents.bring_all_near(state, before) else {
             return Answer::Fail(libc::EXDEV);
         };
         // Two looks at what others may rename meanwhile do not tell whether it is one file.

@@ -1,8 +1,10 @@
 //! What went straight to the prefix, and why (`account/passed.rs`): gathered once, at the end.
 
-use crate::account::passed::{encode, merge};
+use crate::account::passed::{encode, merge, uncached};
+use crate::account::tally::Count;
 use crate::error::Result;
 use crate::launch::site::Links;
+use crate::log::{self, messages};
 use crate::session::report::Reporter;
 
 impl Reporter {
@@ -12,6 +14,13 @@ impl Reporter {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
         let all = merge(&leaders.all_gather(&encode(&of_node))?);
+        let count = |which| self.rank.tally.get(which);
+        let is_matched = self.unmatched.is_matched() || !all.is_empty();
+        let none = count(Count::CachedSeals) + count(Count::Voided) == 0;
+        if self.site.rank == 0 && is_matched && none {
+            let text = uncached(&all, count(Count::Seals), &self.site.prefix);
+            text.iter().for_each(|text| log::warn(messages::NOTHING_CACHED, text));
+        }
         self.rank.log_passed(&all);
         self.rank.events.run.change(|record| {
             record.passed = all;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::account::unmatched::SILENCE;
+use crate::account::unmatched::nothing_matched;
 use crate::error::Result;
 use crate::launch::site::Links;
 use crate::log::{self, messages};
@@ -72,28 +72,12 @@ impl Reporter {
         if self.site.rank == 0 {
             let nearest = String::from_utf8_lossy(&text);
             self.rank.events.run.change(|record| record.unmatched = Some(nearest.to_string()));
-            self.say_unprotected(&nearest);
+            let (prefix, series) = (&self.site.prefix, &self.rank.series);
+            let user_file = &self.site.settings.user_file;
+            let text = nothing_matched(&nearest, prefix, &series.in_force(), user_file);
+            log::warn(messages::NOTHING_MATCHED, text);
         }
         Ok(())
-    }
-
-    fn say_unprotected(&self, nearest: &str) {
-        let prefix = self.site.prefix.display();
-        let written = match nearest {
-            "" => format!("the program wrote no file below {prefix} (SCR_PREFIX)"),
-            nearest => format!(
-                "no file that the program wrote below {prefix} matches a pattern. Nearest: \
-                 {nearest}"
-            ),
-        };
-        log::warn(
-            messages::NOTHING_MATCHED,
-            format_args!(
-                "no checkpoint was protected: {written}. In force: {}; {}. {SILENCE}",
-                self.rank.series.in_force(),
-                self.site.settings.user_file
-            ),
-        );
     }
 
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
