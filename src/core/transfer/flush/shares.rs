@@ -33,7 +33,8 @@ pub fn flush_shares(
     let cleared = if ctx.world.rank() == 0 { journal.clear() } else { Ok(()) };
     let any_has_parts = |(): &()| shares.iter().any(|share| share.record.has_parts());
     if agree_and_ask(ctx.world, cleared, any_has_parts)?.1 {
-        agree_on_wholes(ctx, shares.iter_mut().flat_map(|share| &mut share.record.files))?;
+        let files = shares.iter_mut().flat_map(|share| &mut share.record.files);
+        agree_on_wholes(ctx, files, left_out)?;
     }
     let own = catalog_of(&about, &shares);
     let part = gather(ctx.node, &own)?;

@@ -143,7 +143,7 @@ pub(super) fn announce_flush(
     leave_as_is(ctx.prefix, &mut record, left_out);
     let sources = take_along(ctx, &mut record, along)?;
     let wholes = match parts || !along.is_empty() {
-        true => agree_on_wholes(ctx, record.files.iter_mut())?,
+        true => agree_on_wholes(ctx, record.files.iter_mut(), left_out)?,
         false => BTreeSet::new(),
     };
     let mut part = Catalog::gather(ctx.node, id, record.epoch, &record.key, &record.files)?;

@@ -87,12 +87,13 @@ struct StagedWhole {
     modified: (u64, u64),
 }
 
-/// Agrees on files of which several ranks have parts: what one rank leaves out, all do; mode and
-/// times are one; the lowest rank that has a part gives the whole its name. Returns the names of
-/// this rank's. Collective.
+/// Agrees on files of which several ranks have parts: what one rank leaves out, all do, also what
+/// is `left_out`, by name, by one that has no part of it; mode and times are one; the lowest rank
+/// that has a part gives the whole its name. Returns the names of this rank's. Collective.
 pub(crate) fn agree_on_wholes<'a>(
     ctx: &Ctx,
     files: impl Iterator<Item = &'a mut FileMeta>,
+    left_out: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeSet<String>> {
     let own: Vec<&mut FileMeta> = files.filter(|file| file.part.is_some()).collect();
     let put = |out: &mut Writer, file: &&mut FileMeta| {
@@ -117,6 +118,10 @@ pub(crate) fn agree_on_wholes<'a>(
             whole.modified = whole.modified.max(modified);
         }
     }
+    // Who has put another file under the name may have no part of this one.
+    let mut left: Vec<i64> = wholes.keys().map(|name| i64::from(left_out(name))).collect();
+    ctx.world.all_max(&mut left)?;
+    wholes.values_mut().zip(left).for_each(|(whole, left)| whole.is_left |= left > 0);
     for file in own {
         let Some(whole) = wholes.get(file.whole_name()) else { continue };
         file.mode = whole.mode;
