@@ -150,7 +150,8 @@ fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> 
     }
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
     all().for_each(|file| *times.entry(&file.name).or_default() += 1);
-    if ids.len() < 2 && times.values().all(|count| *count < 2) {
+    let kept = all().any(|file| file.kind == FileKind::Kept);
+    if ids.len() < 2 && !kept && times.values().all(|count| *count < 2) {
         return Some("it was written once: watch a run with two checkpoints or more");
     }
     let next = |one: &Written| {
@@ -158,7 +159,7 @@ fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> 
         later.map(|file| file.begun).fold(f64::INFINITY, f64::min)
     };
     let is_brief = |file: &Written| file.gone.is_some_and(|gone| gone < next(file));
-    if all().all(|file| file.kind == FileKind::File && is_brief(file)) {
+    if all().all(|file| file.kind != FileKind::Link && is_brief(file)) {
         return Some("it is deleted before the next one is written");
     }
     None
@@ -305,7 +306,9 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
     let all = || group.shapes.iter().flat_map(|one| &one.files).map(|(at, _)| &files[*at]);
     let stays = |file: &&Written| file.why.is_some() || file.read_elsewhere;
     let second = group.begun.get(1).copied().unwrap_or(u64::MAX);
-    let cached = all().filter(|file| file.syncs >= second && !stays(file));
+    // What is kept under a second name was written under the first.
+    let written = || all().filter(|file| file.kind != FileKind::Kept);
+    let cached = written().filter(|file| file.syncs >= second && !stays(file));
     let count = |of: fn(&Written) -> bool| all().filter(|file| of(file)).count();
     let notes = [
         (
@@ -327,7 +330,7 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
         format!("{count} files stay on the prefix, as part of the checkpoint: {text}. {help}")
     });
     ProposedSeries {
-        bytes: patterns.iter().map(|one| one.bytes).sum(),
+        bytes: written().map(|file| file.bytes).sum(),
         patterns,
         datasets: group.ids.len().max(group.begun.len()),
         cached_bytes: cached.map(|file| file.bytes).sum(),
