@@ -59,3 +59,51 @@ fn generations_of_a_file_have_no_number_of_a_checkpoint() {
     assert_eq!((found.config().as_str(), found.skipped), (want, vec![]));
     assert_eq!(found.series[0].patterns[1].temporary.as_deref(), Some("new.3"));
 }
+
+#[test]
+fn a_word_that_is_another_one_each_time_is_anything() {
+    // By chance a hash has digits only, or digits where another one has them.
+    let hashes = ["9e3779b1", "3c6ef362", "8d1ae472", "17156075", "b54cda26", "deadbee5"];
+    for end in ["-r{rank}.bin", ".bin"] {
+        let found = run(&[1, 2, 3, 4, 5, 6], &|step, rank| {
+            let own = end.replace("{rank}", &rank.to_string());
+            let data = format!("w ckpt/chk-{step}-{}{own}", hashes[step - 1]);
+            let latest = ["open 9 577 0 /p/ckpt/latest", "close 9 3 9"].map(str::to_owned);
+            let writes = rank == 0 || end.contains("rank");
+            let latest = latest.into_iter().filter(|_| rank == 0);
+            writes.then_some(data).into_iter().chain(latest).collect()
+        });
+        let want = format!("SCR_CHECKPOINT_PATTERN=ckpt/chk-{{id}}-*{end}, ckpt/latest\n");
+        assert_eq!((found.config(), found.skipped), (want, vec![]));
+        assert_eq!(found.series[0].datasets, 6);
+    }
+}
+
+#[test]
+fn a_pointer_is_not_proposed_without_its_data() {
+    let hashes = ["9e3779b1", "3c6ef362", "8d1ae472", "17156075"];
+    let found = run(&[1, 2, 3, 4], &|step, rank| {
+        let latest = ["open 9 577 0 /p/ckpt/latest", "close 9 3 9"].map(str::to_owned);
+        let data = format!("w ckpt/{}.r{rank}", hashes[step - 1]);
+        [data].into_iter().chain(latest.into_iter().filter(|_| rank == 0)).collect()
+    });
+    let left: Vec<_> =
+        found.skipped.iter().map(|one| (one.text.as_str(), one.files, one.reason)).collect();
+    let want = [
+        ("ckpt/*.r{rank}", 16, "no number in its names tells which checkpoint it is of"),
+        ("ckpt/latest", 4, "it seems to name files that are left alone"),
+    ];
+    assert_eq!((left, found.config().as_str()), (want.to_vec(), ""));
+}
+
+#[test]
+fn a_small_file_beside_other_output_is_no_pointer() {
+    let found = run(&[1, 2], &|step, rank| {
+        let state = ["open 9 577 0 /p/state", "close 9 3 9"].map(str::to_owned).to_vec();
+        let lock = ["w lock", "unlink /p/lock"].map(str::to_owned);
+        let once = (step == 1).then(|| "w mesh".to_owned());
+        let all = state.into_iter().chain(lock).chain(once);
+        all.filter(|_| rank == 0).collect()
+    });
+    assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=state\n");
+}

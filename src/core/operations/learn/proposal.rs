@@ -12,6 +12,8 @@ const POINTER_MAX: u64 = 64 << 10;
 /// From so many patterns below one directory on, one stands for all that is in it.
 const BELOW_MIN: usize = 4;
 
+const NO_NUMBER: &str = "no number in its names tells which checkpoint it is of";
+
 /// What a watched run suggests.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposal {
@@ -111,9 +113,16 @@ struct Group {
 pub(super) fn propose(watched: &Watched) -> Proposal {
     let files = &watched.files;
     let (mut groups, mut loose, mut skipped) = (Vec::<Group>::new(), Vec::new(), Vec::new());
+    let mut aside = Vec::<Group>::new();
     for shape in shapes(files, watched.syncs) {
         match reason_to_skip(files, &shape) {
-            Some(reason) => skipped.push(skip(files, &shape, reason)),
+            Some(reason) => {
+                skipped.push(skip(files, &shape, reason));
+                if reason == NO_NUMBER {
+                    let begun = checkpoints(files, &shape);
+                    aside.push(Group { shapes: vec![shape], begun, ..Group::default() });
+                }
+            }
             None if shape.files.iter().any(|(_, id)| id.is_some()) => {
                 add(files, &mut groups, shape)
             }
@@ -122,6 +131,7 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
     }
     let mut generations = Vec::<Group>::new();
     loose.into_iter().for_each(|shape| add_generations(files, &mut generations, shape));
+    let mut others = Vec::<Group>::new();
     for group in generations {
         match pointed_at(files, &groups, &group) {
             Some(at) => {
@@ -129,9 +139,14 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
                 groups[at].pointers.extend(names);
                 groups[at].shapes.extend(group.shapes);
             }
-            None => groups.push(group),
+            None if pointed_at(files, &aside, &group).is_some() => {
+                let of = |shape| skip(files, shape, "it seems to name files that are left alone");
+                skipped.extend(group.shapes.iter().map(of));
+            }
+            None => others.push(group),
         }
     }
+    groups.extend(others);
     groups.iter_mut().for_each(|group| join_below(files, group));
     let mut series: Vec<ProposedSeries> =
         groups.iter().map(|group| describe(files, group)).collect();
@@ -148,11 +163,11 @@ fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> 
     if ids.len() < 2 && all().any(|file| file.appended) {
         return Some("it is appended to, like a log");
     }
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    all().for_each(|file| *times.entry(&file.name).or_default() += 1);
-    let kept = all().any(|file| file.kind == FileKind::Kept);
-    if ids.len() < 2 && !kept && times.values().all(|count| *count < 2) {
-        return Some("it was written once: watch a run with two checkpoints or more");
+    if shape.is_single(files) && !all().any(|file| file.kind == FileKind::Kept) {
+        return Some(match shape.goes_on(files) {
+            true => NO_NUMBER,
+            false => "it was written once: watch a run with two checkpoints or more",
+        });
     }
     let next = |one: &Written| {
         let later = all().filter(|file| file.rank == one.rank && file.syncs > one.syncs);
@@ -204,6 +219,16 @@ fn generations(files: &[Written], shape: &NameShape) -> Vec<u64> {
     of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
 }
 
+/// Collectives that a rank had passed when it began each checkpoint.
+fn checkpoints(files: &[Written], shape: &NameShape) -> Vec<u64> {
+    let first = shape.files.first().map(|(at, _)| files[*at].rank);
+    let own = shape.files.iter().filter(|(at, _)| Some(files[*at].rank) == first);
+    let mut begun: Vec<(&Option<String>, u64)> =
+        own.map(|(at, id)| (id, files[*at].syncs)).collect();
+    begun.dedup_by(|later, one| one.0.is_some() && later.0 == one.0);
+    begun.into_iter().map(|(_, syncs)| syncs).collect()
+}
+
 /// The series whose newest dataset these files without ids name: each is small, of one name and one
 /// rank, and written once for each dataset.
 fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize> {
@@ -227,7 +252,7 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
     let place = own.shapes.first().and_then(directory);
     let near = |group: &Group| group.shapes.iter().any(|one| directory(one) == place);
     let pointers = own.shapes.iter().all(is_pointer);
-    let fits = |at: &usize| pointers && !groups[*at].ids.is_empty() && goes_along(&groups[*at]);
+    let fits = |at: &usize| pointers && goes_along(&groups[*at]);
     let nearest = (0..groups.len()).filter(fits).find(|at| near(&groups[*at]));
     nearest.or_else(|| (0..groups.len()).find(fits))
 }
