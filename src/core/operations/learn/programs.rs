@@ -107,3 +107,23 @@ fn a_small_file_beside_other_output_is_no_pointer() {
     });
     assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=state\n");
 }
+
+#[test]
+fn what_a_child_takes_away_is_not_proposed() {
+    let found = run(&[1, 2, 3], &|step, rank| {
+        // A child packs one file, and renames another one; what rank 0 renames is told by it.
+        let lost = ["pack.{r}", "s_{i}.{r}.part", "s_{i}.{r}.tmp"]
+            .map(|name| name.replace("{r}", &rank.to_string()).replace("{i}", &step.to_string()));
+        let told = |rank| format!("rename /p/s_{step}.{rank}.tmp\t/p/s_{step}.{rank}.dat");
+        let renames = (0..4).filter(|_| rank == 0).map(told);
+        let latest = ["open 9 577 0 /p/latest", "close 9 3 9"].map(str::to_owned);
+        let writes = lost.iter().map(|name| format!("w {name}")).chain(renames);
+        let wait = (0..6).filter(|_| rank > 0).map(|_| "-".to_owned());
+        let lost = lost.iter().map(|name| format!("lost /p/{name}"));
+        writes.chain(latest.into_iter().filter(|_| rank == 0)).chain(wait).chain(lost).collect()
+    });
+    assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=s_{id}.{rank}.dat, latest\n");
+    let left: Vec<_> = found.skipped.iter().map(|one| (one.text.as_str(), one.files)).collect();
+    assert_eq!(left, [("pack.{rank}", 12), ("s_{id}.{rank}.part", 12)]);
+    assert!(found.skipped.iter().all(|one| one.reason.contains("a process that the program")));
+}

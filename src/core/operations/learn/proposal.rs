@@ -13,6 +13,8 @@ const POINTER_MAX: u64 = 64 << 10;
 const BELOW_MIN: usize = 4;
 
 const NO_NUMBER: &str = "no number in its names tells which checkpoint it is of";
+const LOST: &str = "a process that the program starts removes or changes it before the next one is \
+                    written, and SCR does not see that";
 
 /// What a watched run suggests.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -118,7 +120,7 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
         match reason_to_skip(files, &shape) {
             Some(reason) => {
                 skipped.push(skip(files, &shape, reason));
-                if reason == NO_NUMBER {
+                if [NO_NUMBER, LOST].contains(&reason) {
                     let begun = checkpoints(files, &shape);
                     aside.push(Group { shapes: vec![shape], begun, ..Group::default() });
                 }
@@ -173,11 +175,14 @@ fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> 
         let later = all().filter(|file| file.rank == one.rank && file.syncs > one.syncs);
         later.map(|file| file.begun).fold(f64::INFINITY, f64::min)
     };
-    let is_brief = |file: &Written| file.gone.is_some_and(|gone| gone < next(file));
-    if all().all(|file| file.kind != FileKind::Link && is_brief(file)) {
-        return Some("it is deleted before the next one is written");
-    }
-    None
+    let is_brief = |file: &Written| {
+        let end = file.gone.or(file.lost).filter(|_| file.kind != FileKind::Link);
+        end.is_some_and(|end| end <= next(file))
+    };
+    all().all(is_brief).then(|| match all().any(|file| file.lost.is_some()) {
+        true => LOST,
+        false => "it is deleted before the next one is written",
+    })
 }
 
 fn skip(files: &[Written], shape: &NameShape, reason: &'static str) -> Skipped {

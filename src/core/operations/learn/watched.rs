@@ -57,6 +57,8 @@ pub struct Written {
     pub changed: bool,
     /// When the program deleted it.
     pub gone: Option<f64>,
+    /// When it was found gone or changed, and no rank had done that.
+    pub lost: Option<f64>,
     /// What each rank has done to it.
     pub done: BTreeMap<usize, Accesses>,
     /// Why it is not cached, if ranks of several nodes write it.
@@ -152,7 +154,7 @@ struct Story {
     files: Vec<Written>,
     named: BTreeMap<String, usize>,
     /// Names that files were renamed from, until something else has them.
-    left: BTreeMap<String, Left>,
+    left: BTreeMap<String, EarlierName>,
     /// Names that MPI-IO opens, on several ranks perhaps.
     shared: BTreeSet<String>,
     /// By rank and token.
@@ -164,7 +166,7 @@ struct Story {
 }
 
 /// A file as it was under an earlier name, and when it was renamed.
-struct Left {
+struct EarlierName {
     file: Written,
     at: usize,
     time: f64,
@@ -203,6 +205,12 @@ impl Story {
             "unlink" => {
                 let name = self.name(&line.rest);
                 name.into_iter().for_each(|name| self.remove(&name, line.time));
+            }
+            "lost" => {
+                let at = self.name(&line.rest).and_then(|name| self.named.get(&name));
+                let file = at.map(|at| &mut self.files[*at]);
+                let own = |file: &&mut Written| file.writers.iter().eq([&line.rank]);
+                file.filter(own).into_iter().for_each(|file| file.lost = Some(line.time));
             }
             "rename" => {
                 let names = line.rest.split_once('\t');
@@ -332,7 +340,7 @@ impl Story {
             self.taken(&new, line.syncs);
             self.named.insert(new.clone(), at);
             let (file, time, syncs) = (self.files[at].clone(), line.time, line.syncs);
-            self.left.insert(name.clone(), Left { file, at, time, syncs });
+            self.left.insert(name.clone(), EarlierName { file, at, time, syncs });
             let file = &mut self.files[at];
             file.temporary.get_or_insert(name);
             (file.name, file.rests) = (new, syncs);
