@@ -80,6 +80,15 @@ fn a_word_that_is_another_one_each_time_is_anything() {
 }
 
 #[test]
+fn words_with_numbers_are_words_where_they_stay() {
+    let found = run(&[1, 2, 3], &|step, rank| {
+        vec![format!("w h2.{}{rank}", if step == 3 { "mix" } else { "wfc" })]
+    });
+    assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=h2.wfc{rank}\n");
+    assert!(found.skipped.iter().all(|one| one.reason.contains("written once")), "{found:?}");
+}
+
+#[test]
 fn a_pointer_is_not_proposed_without_its_data() {
     let hashes = ["9e3779b1", "3c6ef362", "8d1ae472", "17156075"];
     let found = run(&[1, 2, 3, 4], &|step, rank| {

@@ -161,12 +161,11 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
 
 fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> {
     let all = || shape.files.iter().map(|(at, _)| &files[*at]);
-    let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
-    if ids.len() < 2 && all().any(|file| file.appended) {
+    if shape.ids().len() < 2 && all().any(|file| file.appended) {
         return Some("it is appended to, like a log");
     }
     if shape.is_single(files) && !all().any(|file| file.kind == FileKind::Kept) {
-        return Some(match shape.goes_on(files) {
+        return Some(match shape.goes_on {
             true => NO_NUMBER,
             false => "it was written once: watch a run with two checkpoints or more",
         });
@@ -303,7 +302,7 @@ fn join_below(files: &[Written], group: &mut Group) {
             group.shapes.drain(..).partition(|one| below(one));
         group.shapes = outside;
         let files = inside.into_iter().flat_map(|one| one.files).collect();
-        group.shapes.push(NameShape { pattern: joined, files });
+        group.shapes.push(NameShape { pattern: joined, files, goes_on: false });
     }
 }
 

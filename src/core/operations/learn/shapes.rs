@@ -13,21 +13,20 @@ pub(super) struct NameShape {
     pub pattern: String,
     /// Oldest first: index of the writing, and id.
     pub files: Vec<(usize, Option<String>)>,
+    /// Each rank has gone on from one name to the next for good.
+    pub goes_on: bool,
 }
 
 impl NameShape {
-    /// Tells whether no name was written twice, nor a name of it with another id.
-    pub fn is_single(&self, files: &[Written]) -> bool {
-        let ids: BTreeSet<&String> = self.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
-        let names: BTreeSet<&str> = self.files.iter().map(|(at, _)| &*files[*at].name).collect();
-        ids.len() < 2 && names.len() == self.files.len()
+    /// Returns the different ids.
+    pub fn ids(&self) -> BTreeSet<&String> {
+        self.files.iter().filter_map(|(_, id)| id.as_ref()).collect()
     }
 
-    /// Tells whether each rank has gone on from one of its names to the next.
-    pub fn goes_on(&self, files: &[Written]) -> bool {
-        let members: Vec<usize> = self.files.iter().map(|(at, _)| *at).collect();
-        let names: Vec<&str> = members.iter().map(|at| &*files[*at].name).collect();
-        !names.is_empty() && role(files, &members, &names) == Role::Id
+    /// Tells whether no name was written twice, nor under two ids.
+    pub fn is_single(&self, files: &[Written]) -> bool {
+        let names: BTreeSet<&str> = self.files.iter().map(|(at, _)| &*files[*at].name).collect();
+        self.ids().len() < 2 && names.len() == self.files.len()
     }
 }
 
@@ -73,7 +72,7 @@ fn joined(files: &[Written], syncs: u64, kinds: Vec<NameShape>) -> Vec<NameShape
         kinds.iter().flat_map(|kind| &kind.files).map(|(at, _)| *at).collect();
     members.sort_unstable();
     let joined = shape(files, syncs, members);
-    match !joined.is_single(files) || joined.goes_on(files) {
+    match joined.ids().len() > 1 || (joined.goes_on && joined.is_single(files)) {
         true => vec![joined],
         false => kinds,
     }
@@ -90,7 +89,8 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
     let mut roles: Vec<Role> = (0..columns).map(of_column).collect();
     let times = || members.iter().map(|at| files[*at].syncs);
     let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
-    if span < syncs / SPAN_PART {
+    let is_brief = span < syncs / SPAN_PART;
+    if is_brief {
         roles.iter_mut().filter(|role| **role == Role::Id).for_each(|role| *role = Role::Any);
     }
     // The first id is the dataset's; another one is it again only if it is always equal.
@@ -104,8 +104,10 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
     let id = roles.iter().position(|role| *role == Role::Id);
     let pattern = names.first().map(|first| pattern(first, &roles)).unwrap_or_default();
     let id_of = |parts: &Vec<String>| id.map(|at| parts[2 * at + 1].clone());
+    let whole: Vec<&str> = members.iter().map(|at| &*files[*at].name).collect();
+    let goes_on = !is_brief && role(files, &members, &whole) == Role::Id;
     let files = members.iter().zip(&names).map(|(at, parts)| (*at, id_of(parts))).collect();
-    NameShape { pattern, files }
+    NameShape { pattern, files, goes_on }
 }
 
 fn pattern(parts: &[String], roles: &[Role]) -> String {
