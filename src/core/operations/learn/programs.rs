@@ -80,6 +80,14 @@ fn a_word_that_is_another_one_each_time_is_anything() {
 }
 
 #[test]
+fn a_date_is_anything_though_its_day_is_the_same() {
+    let found = run(&[1, 2, 3], &|step, rank| {
+        vec![format!("w chk-{step}-2026-11-30T23:59:{step}5.{rank}")]
+    });
+    assert_eq!(found.config(), "SCR_CHECKPOINT_PATTERN=chk-{id}-*-*-*T*:*:*.{rank}\n");
+}
+
+#[test]
 fn words_with_numbers_are_words_where_they_stay() {
     let found = run(&[1, 2, 3], &|step, rank| {
         vec![format!("w h2.{}{rank}", if step == 3 { "mix" } else { "wfc" })]

@@ -101,6 +101,14 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
             }
         }
     }
+    // Of a date only the seconds may vary during the watched run.
+    let beside = |at: &usize| names[0][2 * at + 2].len() == 1 && names[0][2 * at + 2] != "/";
+    let pairs = || (0..columns.saturating_sub(1)).filter(beside).map(|at| (at, at + 1));
+    for (one, other) in pairs().chain(pairs().rev().map(|(one, other)| (other, one))) {
+        if roles[one] == Role::Any && roles[other] == Role::Same {
+            roles[other] = Role::Any;
+        }
+    }
     let id = roles.iter().position(|role| *role == Role::Id);
     let pattern = names.first().map(|first| pattern(first, &roles)).unwrap_or_default();
     let id_of = |parts: &Vec<String>| id.map(|at| parts[2 * at + 1].clone());
