@@ -18,10 +18,10 @@ def case(function):
     return function
 
 
-def launch(mpi, where, words, before=(), **settings):
+def launch(mpi, where, words, before=(), run=RUN, **settings):
     """Runs the program in `where`, behind the words `before`."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SCR_")}
-    command = [*before, f"mpirun.{mpi}", "-n", "4", *words, *RUN]
+    command = [*before, f"mpirun.{mpi}", "-n", "4", *words, *run]
     return subprocess.run(
         command, cwd=where, env={**clean, **LAUNCH_ENVIRONMENT, **settings}, capture_output=True,
         text=True, timeout=LIMIT_SECONDS, check=False,
@@ -55,6 +55,17 @@ def learn_proposes_what_comes_with_scr(mpi, _program):
             assert not list((pathlib.Path(there) / ".scr").iterdir()), f"{name}: something stays"
             refused = launch(mpi, there, words, [str(SCR), "learn", "--write", "--"])
             assert refused.returncode == 1 and "has patterns" in refused.stderr, f"{refused}"
+
+
+@case
+def what_a_child_takes_away_is_not_proposed(mpi, program):
+    """A run with such a proposal would cache nothing."""
+    for words in (["gzip"], ["mv", "done"]):
+        with tempfile.TemporaryDirectory() as there:
+            before = [str(SCR), "learn", "--"]
+            got = launch(mpi, there, [program("packs"), *words], before, run=())
+            assert got.returncode == 1 and "SCR_CHECKPOINT_PATTERN" not in got.stdout, f"{got}"
+            assert got.stdout.count("a process that the program starts removes") == 1, f"{got}"
 
 
 @case

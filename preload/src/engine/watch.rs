@@ -8,6 +8,8 @@
 //!   file's time of modification, 0 if there is none;
 //! * `traits <token> <bits>`, `did <token> <what> <start> <end>`, before its close: what was done
 //!   to the file (`scr_abi::accesses`);
+//! * `lost <name>`: a file that this rank had closed is gone or has another size, past a collective
+//!   and before this rank opens the next one or ends; who has done that may be told, or a child;
 //! * `rename <from> TAB <to>`, `unlink <name>`, `link <target> TAB <name>`, `mpi <name>`;
 //! * `end`, `cut` (there were too many).
 //!
@@ -42,7 +44,15 @@ struct Watch {
     syncs: AtomicU64,
     /// The names of open files, by token.
     open: Mutex<HashMap<u64, Vec<u8>>>,
+    closed: Mutex<ClosedFiles>,
     logs: Mutex<WatchLogs>,
+}
+
+/// Files that have not been looked for since, by name, with their size and the sync points then.
+#[derive(Default)]
+struct ClosedFiles {
+    looked: u64,
+    files: HashMap<Vec<u8>, (u64, u64)>,
 }
 
 /// WatchLogs of descriptors that are open, and those that wait for others.
@@ -59,6 +69,10 @@ impl Watch {
 }
 
 impl Watch {
+    fn closed(&self) -> MutexGuard<'_, ClosedFiles> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn logs(&self) -> MutexGuard<'_, WatchLogs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,6 +136,7 @@ fn begin(directory: &std::path::Path) -> std::io::Result<Watch> {
         tokens,
         syncs,
         open: Mutex::default(),
+        closed: Mutex::default(),
         logs: Mutex::default(),
     })
 }
@@ -178,7 +193,23 @@ extern "C" fn sync(_comm: usize, _kind: c_int) {
 
 extern "C" fn note(what: c_int, _path: *const c_char) {
     if what == event::FINALIZE_BEGIN {
+        tell_lost(u64::MAX);
         tell(format_args!("end"));
+    }
+}
+
+/// Looks once for each file that was closed before so many sync points.
+fn tell_lost(syncs: u64) {
+    let Some(watch) = watch() else { return };
+    let mut closed = watch.closed();
+    if std::mem::replace(&mut closed.looked, syncs) == syncs {
+        return;
+    }
+    for (name, (size, _)) in closed.files.extract_if(|_, (_, then)| *then < syncs) {
+        let now = std::fs::metadata(OsStr::from_bytes(&name)).map(|about| about.len());
+        if now.ok() != Some(size) {
+            tell(format_args!("lost {}", escaped(&name)));
+        }
     }
 }
 
@@ -192,6 +223,10 @@ extern "C" fn open(path: *const c_char, flags: c_int, _mode: u32, verdict: *mut 
     let name = name_of(path);
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     let token = if writes { watch.tokens.fetch_add(1, Ordering::Relaxed) } else { 0 };
+    if writes {
+        tell_lost(watch.syncs.load(Ordering::Relaxed));
+        watch.closed().files.remove(&name);
+    }
     let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
     let size = about.as_ref().map_or(0, Metadata::len);
     if writes || about.as_ref().is_some_and(|about| !about.is_dir()) {
@@ -284,12 +319,17 @@ extern "C" fn idle() -> Idle {
 
 extern "C" fn closed(token: u64) -> c_int {
     tell_done(token);
-    let name = watch().and_then(|watch| watch.open().remove(&token));
+    let Some(watch) = watch() else { return 0 };
+    let name = watch.open().remove(&token);
     if let Some(name) = name {
         let about = std::fs::metadata(OsStr::from_bytes(&name)).ok();
         let (size, changed) = about.map_or((0, 0), |about| (about.len(), changed(about)));
         let token = token & !TOKEN_LOGGED;
         tell(format_args!("close {token} {size} {changed}"));
+        if changed != 0 {
+            let syncs = watch.syncs.load(Ordering::Relaxed);
+            watch.closed().files.insert(name, (size, syncs));
+        }
     }
     0
 }
@@ -304,6 +344,10 @@ extern "C" fn rename(from: *const c_char, to: *const c_char, _verdict: *mut Path
     if let Some(watch) = watch() {
         let mut open = watch.open();
         open.values_mut().filter(|name| **name == from).for_each(|name| name.clone_from(&to));
+        let files = &mut watch.closed().files;
+        if let Some(file) = files.remove(&from) {
+            files.insert(to, file);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Patterns for what a watched run wrote. What is proposed is tried on all names before it is told.
 
+#[cfg(test)]
+mod programs;
 mod proposal;
 mod shapes;
 mod watched;

@@ -12,6 +12,10 @@ const POINTER_MAX: u64 = 64 << 10;
 /// From so many patterns below one directory on, one stands for all that is in it.
 const BELOW_MIN: usize = 4;
 
+const NO_NUMBER: &str = "no number in its names tells which checkpoint it is of";
+const LOST: &str = "a process that the program starts removes or changes it before the next one is \
+                    written, and SCR does not see that";
+
 /// What a watched run suggests.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposal {
@@ -111,9 +115,16 @@ struct Group {
 pub(super) fn propose(watched: &Watched) -> Proposal {
     let files = &watched.files;
     let (mut groups, mut loose, mut skipped) = (Vec::<Group>::new(), Vec::new(), Vec::new());
+    let mut aside = Vec::<Group>::new();
     for shape in shapes(files, watched.syncs) {
         match reason_to_skip(files, &shape) {
-            Some(reason) => skipped.push(skip(files, &shape, reason)),
+            Some(reason) => {
+                skipped.push(skip(files, &shape, reason));
+                if [NO_NUMBER, LOST].contains(&reason) {
+                    let begun = checkpoints(files, &shape);
+                    aside.push(Group { shapes: vec![shape], begun, ..Group::default() });
+                }
+            }
             None if shape.files.iter().any(|(_, id)| id.is_some()) => {
                 add(files, &mut groups, shape)
             }
@@ -122,6 +133,7 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
     }
     let mut generations = Vec::<Group>::new();
     loose.into_iter().for_each(|shape| add_generations(files, &mut generations, shape));
+    let mut others = Vec::<Group>::new();
     for group in generations {
         match pointed_at(files, &groups, &group) {
             Some(at) => {
@@ -129,9 +141,14 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
                 groups[at].pointers.extend(names);
                 groups[at].shapes.extend(group.shapes);
             }
-            None => groups.push(group),
+            None if pointed_at(files, &aside, &group).is_some() => {
+                let of = |shape| skip(files, shape, "it seems to name files that are left alone");
+                skipped.extend(group.shapes.iter().map(of));
+            }
+            None => others.push(group),
         }
     }
+    groups.extend(others);
     groups.iter_mut().for_each(|group| join_below(files, group));
     let mut series: Vec<ProposedSeries> =
         groups.iter().map(|group| describe(files, group)).collect();
@@ -144,24 +161,27 @@ pub(super) fn propose(watched: &Watched) -> Proposal {
 
 fn reason_to_skip(files: &[Written], shape: &NameShape) -> Option<&'static str> {
     let all = || shape.files.iter().map(|(at, _)| &files[*at]);
-    let ids: BTreeSet<&String> = shape.files.iter().filter_map(|(_, id)| id.as_ref()).collect();
-    if ids.len() < 2 && all().any(|file| file.appended) {
+    if shape.ids().len() < 2 && all().any(|file| file.appended) {
         return Some("it is appended to, like a log");
     }
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    all().for_each(|file| *times.entry(&file.name).or_default() += 1);
-    if ids.len() < 2 && times.values().all(|count| *count < 2) {
-        return Some("it was written once: watch a run with two checkpoints or more");
+    if shape.is_single(files) && !all().any(|file| file.kind == FileKind::Kept) {
+        return Some(match shape.goes_on {
+            true => NO_NUMBER,
+            false => "it was written once: watch a run with two checkpoints or more",
+        });
     }
     let next = |one: &Written| {
         let later = all().filter(|file| file.rank == one.rank && file.syncs > one.syncs);
         later.map(|file| file.begun).fold(f64::INFINITY, f64::min)
     };
-    let is_brief = |file: &Written| file.gone.is_some_and(|gone| gone < next(file));
-    if all().all(|file| file.kind == FileKind::File && is_brief(file)) {
-        return Some("it is deleted before the next one is written");
-    }
-    None
+    let is_brief = |file: &Written| {
+        let end = file.gone.or(file.lost).filter(|_| file.kind != FileKind::Link);
+        end.is_some_and(|end| end <= next(file))
+    };
+    all().all(is_brief).then(|| match all().any(|file| file.lost.is_some()) {
+        true => LOST,
+        false => "it is deleted before the next one is written",
+    })
 }
 
 fn skip(files: &[Written], shape: &NameShape, reason: &'static str) -> Skipped {
@@ -203,6 +223,16 @@ fn generations(files: &[Written], shape: &NameShape) -> Vec<u64> {
     of_first.filter(|file| Some(file.name.as_str()) == first).map(|file| file.syncs).collect()
 }
 
+/// Collectives that a rank had passed when it began each checkpoint.
+fn checkpoints(files: &[Written], shape: &NameShape) -> Vec<u64> {
+    let first = shape.files.first().map(|(at, _)| files[*at].rank);
+    let own = shape.files.iter().filter(|(at, _)| Some(files[*at].rank) == first);
+    let mut begun: Vec<(&Option<String>, u64)> =
+        own.map(|(at, id)| (id, files[*at].syncs)).collect();
+    begun.dedup_by(|later, one| one.0.is_some() && later.0 == one.0);
+    begun.into_iter().map(|(_, syncs)| syncs).collect()
+}
+
 /// The series whose newest dataset these files without ids name: each is small, of one name and one
 /// rank, and written once for each dataset.
 fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize> {
@@ -226,7 +256,7 @@ fn pointed_at(files: &[Written], groups: &[Group], own: &Group) -> Option<usize>
     let place = own.shapes.first().and_then(directory);
     let near = |group: &Group| group.shapes.iter().any(|one| directory(one) == place);
     let pointers = own.shapes.iter().all(is_pointer);
-    let fits = |at: &usize| pointers && !groups[*at].ids.is_empty() && goes_along(&groups[*at]);
+    let fits = |at: &usize| pointers && goes_along(&groups[*at]);
     let nearest = (0..groups.len()).filter(fits).find(|at| near(&groups[*at]));
     nearest.or_else(|| (0..groups.len()).find(fits))
 }
@@ -272,7 +302,7 @@ fn join_below(files: &[Written], group: &mut Group) {
             group.shapes.drain(..).partition(|one| below(one));
         group.shapes = outside;
         let files = inside.into_iter().flat_map(|one| one.files).collect();
-        group.shapes.push(NameShape { pattern: joined, files });
+        group.shapes.push(NameShape { pattern: joined, files, goes_on: false });
     }
 }
 
@@ -305,7 +335,9 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
     let all = || group.shapes.iter().flat_map(|one| &one.files).map(|(at, _)| &files[*at]);
     let stays = |file: &&Written| file.why.is_some() || file.read_elsewhere;
     let second = group.begun.get(1).copied().unwrap_or(u64::MAX);
-    let cached = all().filter(|file| file.syncs >= second && !stays(file));
+    // What is kept under a second name was written under the first.
+    let written = || all().filter(|file| file.kind != FileKind::Kept);
+    let cached = written().filter(|file| file.syncs >= second && !stays(file));
     let count = |of: fn(&Written) -> bool| all().filter(|file| of(file)).count();
     let notes = [
         (
@@ -327,7 +359,7 @@ fn describe(files: &[Written], group: &Group) -> ProposedSeries {
         format!("{count} files stay on the prefix, as part of the checkpoint: {text}. {help}")
     });
     ProposedSeries {
-        bytes: patterns.iter().map(|one| one.bytes).sum(),
+        bytes: written().map(|file| file.bytes).sum(),
         patterns,
         datasets: group.ids.len().max(group.begun.len()),
         cached_bytes: cached.map(|file| file.bytes).sum(),

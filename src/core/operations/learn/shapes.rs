@@ -2,7 +2,7 @@
 //!
 //! A number is the writer's if each rank has its own, always; it is the dataset's id if a rank that
 //! has gone on to the next one never comes back and passes a collective in between. What else
-//! varies is anything.
+//! varies is anything, and so is a word that is another one each time (a hash).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,21 @@ pub(super) struct NameShape {
     pub pattern: String,
     /// Oldest first: index of the writing, and id.
     pub files: Vec<(usize, Option<String>)>,
+    /// Each rank has gone on from one name to the next for good.
+    pub goes_on: bool,
+}
+
+impl NameShape {
+    /// Returns the different ids.
+    pub fn ids(&self) -> BTreeSet<&String> {
+        self.files.iter().filter_map(|(_, id)| id.as_ref()).collect()
+    }
+
+    /// Tells whether no name was written twice, nor under two ids.
+    pub fn is_single(&self, files: &[Written]) -> bool {
+        let names: BTreeSet<&str> = self.files.iter().map(|(at, _)| &*files[*at].name).collect();
+        self.ids().len() < 2 && names.len() == self.files.len()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,18 +50,47 @@ pub(super) fn shapes(files: &[Written], syncs: u64) -> Vec<NameShape> {
     for (at, file) in files.iter().enumerate() {
         kinds.entry(masked(&file.name)).or_default().push(at);
     }
-    kinds.into_values().map(|members| shape(files, syncs, members)).collect()
+    let mut looser: BTreeMap<String, Vec<NameShape>> = BTreeMap::new();
+    for members in kinds.into_values() {
+        let key = loosely_masked(&files[members[0]].name);
+        looser.entry(key).or_default().push(shape(files, syncs, members));
+    }
+    let mut all: Vec<NameShape> =
+        looser.into_values().flat_map(|kinds| joined(files, syncs, kinds)).collect();
+    all.sort_by_cached_key(|one| one.files.first().map(|(at, _)| masked(&files[*at].name)));
+    all
+}
+
+/// Makes one of kinds whose names differ in a word, if most of them were there only once, but a
+/// rank has gone on from one to the next.
+fn joined(files: &[Written], syncs: u64, kinds: Vec<NameShape>) -> Vec<NameShape> {
+    let single = kinds.iter().filter(|kind| kind.is_single(files)).count();
+    if kinds.len() < 2 || 2 * single < kinds.len() {
+        return kinds;
+    }
+    let mut members: Vec<usize> =
+        kinds.iter().flat_map(|kind| &kind.files).map(|(at, _)| *at).collect();
+    members.sort_unstable();
+    let joined = shape(files, syncs, members);
+    match joined.ids().len() > 1 || (joined.goes_on && joined.is_single(files)) {
+        true => vec![joined],
+        false => kinds,
+    }
 }
 
 fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
-    let names: Vec<Vec<String>> = members.iter().map(|at| parts(&files[*at].name)).collect();
+    let names = aligned(members.iter().map(|at| words(&files[*at].name)).collect());
     let columns = names.first().map_or(0, |first| first.len() / 2);
     let column = |at: usize| names.iter().map(move |parts| parts[2 * at + 1].as_str());
-    let mut roles: Vec<Role> =
-        (0..columns).map(|at| role(files, &members, &column(at).collect::<Vec<_>>())).collect();
+    let of_column = |at: usize| match role(files, &members, &column(at).collect::<Vec<_>>()) {
+        Role::Rank | Role::Id if !column(at).all(is_number) => Role::Any,
+        role => role,
+    };
+    let mut roles: Vec<Role> = (0..columns).map(of_column).collect();
     let times = || members.iter().map(|at| files[*at].syncs);
     let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
-    if span < syncs / SPAN_PART {
+    let is_brief = span < syncs / SPAN_PART;
+    if is_brief {
         roles.iter_mut().filter(|role| **role == Role::Id).for_each(|role| *role = Role::Any);
     }
     // The first id is the dataset's; another one is it again only if it is always equal.
@@ -57,11 +101,21 @@ fn shape(files: &[Written], syncs: u64, members: Vec<usize>) -> NameShape {
             }
         }
     }
+    // Of a date only the seconds may vary during the watched run.
+    let beside = |at: &usize| names[0][2 * at + 2].len() == 1 && names[0][2 * at + 2] != "/";
+    let pairs = || (0..columns.saturating_sub(1)).filter(beside).map(|at| (at, at + 1));
+    for (one, other) in pairs().chain(pairs().rev().map(|(one, other)| (other, one))) {
+        if roles[one] == Role::Any && roles[other] == Role::Same {
+            roles[other] = Role::Any;
+        }
+    }
     let id = roles.iter().position(|role| *role == Role::Id);
     let pattern = names.first().map(|first| pattern(first, &roles)).unwrap_or_default();
     let id_of = |parts: &Vec<String>| id.map(|at| parts[2 * at + 1].clone());
+    let whole: Vec<&str> = members.iter().map(|at| &*files[*at].name).collect();
+    let goes_on = !is_brief && role(files, &members, &whole) == Role::Id;
     let files = members.iter().zip(&names).map(|(at, parts)| (*at, id_of(parts))).collect();
-    NameShape { pattern, files }
+    NameShape { pattern, files, goes_on }
 }
 
 fn pattern(parts: &[String], roles: &[Role]) -> String {
@@ -114,8 +168,52 @@ fn masked(name: &str) -> String {
     parts(name).chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>().join("\u{1}")
 }
 
+/// What names have in common that differ in words with digits.
+fn loosely_masked(name: &str) -> String {
+    let mask = |word: String| match word.contains(|c: char| c.is_ascii_digit()) {
+        true => "\u{1}".to_owned(),
+        false => word,
+    };
+    words(name).into_iter().map(mask).collect()
+}
+
+/// Takes words apart into text and numbers where all names have a word of one kind.
+fn aligned(names: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let is_word = |at: usize| at % 2 == 1;
+    let alike = |at: usize| {
+        let mut masks = names.iter().map(|words| masked(&words[at]));
+        let first = masks.next();
+        masks.all(|mask| Some(mask) == first)
+    };
+    let alike: Vec<bool> =
+        (0..names.first().map_or(0, Vec::len)).map(|at| !is_word(at) || alike(at)).collect();
+    let apart = |words: &Vec<String>| {
+        let mut all = vec![String::new()];
+        for (at, word) in words.iter().enumerate() {
+            let inner = match alike[at] {
+                true => parts(word),
+                false => vec![String::new(), word.clone(), String::new()],
+            };
+            let mut inner = inner.into_iter();
+            all.last_mut().into_iter().for_each(|text| text.extend(inner.next()));
+            all.extend(inner);
+        }
+        all
+    };
+    names.iter().map(apart).collect()
+}
+
 /// Text and number in turn, text first and last.
 fn parts(name: &str) -> Vec<String> {
+    split(name, |letter| letter.is_ascii_digit())
+}
+
+/// Separators and words in turn, separators first and last.
+fn words(name: &str) -> Vec<String> {
+    split(name, |letter| letter.is_ascii_alphanumeric())
+}
+
+fn split(name: &str, is_inner: fn(char) -> bool) -> Vec<String> {
     let mut parts = vec![String::new()];
     for (at, component) in name.split('/').enumerate() {
         let text = parts.last_mut().filter(|_| at > 0);
@@ -125,10 +223,8 @@ fn parts(name: &str) -> Vec<String> {
             continue;
         }
         for letter in component.chars() {
-            let in_number = parts.len() % 2 == 0;
-            match (letter.is_ascii_digit(), in_number) {
-                (true, true) | (false, false) => {}
-                _ => parts.push(String::new()),
+            if is_inner(letter) != (parts.len() % 2 == 0) {
+                parts.push(String::new());
             }
             parts.last_mut().into_iter().for_each(|part| part.push(letter));
         }

@@ -18,6 +18,8 @@ pub enum FileKind {
     #[default]
     File,
     Link,
+    /// It had another name for a while, until the program wrote that anew.
+    Kept,
 }
 
 /// One writing of a file, from its making (or making anew) to the next.
@@ -33,6 +35,8 @@ pub struct Written {
     pub begun: f64,
     /// Collectives that its first writer had passed by then.
     pub syncs: u64,
+    /// Collectives that had been passed when it was closed or renamed last.
+    pub rests: u64,
     /// Bytes, as of its last close.
     pub bytes: u64,
     /// Its name before the program renamed it.
@@ -53,6 +57,8 @@ pub struct Written {
     pub changed: bool,
     /// When the program deleted it.
     pub gone: Option<f64>,
+    /// When it was found gone or changed, and no rank had done that.
+    pub lost: Option<f64>,
     /// What each rank has done to it.
     pub done: BTreeMap<usize, Accesses>,
     /// Why it is not cached, if ranks of several nodes write it.
@@ -116,6 +122,7 @@ pub(super) fn of_texts(texts: &[String]) -> Option<Watched> {
         story.tell(line);
     }
     story.files.retain(|file| file.changed);
+    story.files.sort_by(|a, b| a.begun.total_cmp(&b.begun));
     let counts: BTreeSet<u64> = story.syncs.values().copied().collect();
     story.files.iter_mut().for_each(|file| file.why = why(file, &hosts, counts.len() < 2));
     watched.files = story.files;
@@ -146,6 +153,8 @@ struct Story {
     prefix: PathBuf,
     files: Vec<Written>,
     named: BTreeMap<String, usize>,
+    /// Names that files were renamed from, until something else has them.
+    left: BTreeMap<String, EarlierName>,
     /// Names that MPI-IO opens, on several ranks perhaps.
     shared: BTreeSet<String>,
     /// By rank and token.
@@ -154,6 +163,14 @@ struct Story {
     did: BTreeMap<(usize, u64), Did>,
     /// Collectives that each rank has passed in the end.
     syncs: BTreeMap<usize, u64>,
+}
+
+/// A file as it was under an earlier name, and when it was renamed.
+struct EarlierName {
+    file: Written,
+    at: usize,
+    time: f64,
+    syncs: u64,
 }
 
 #[derive(Default)]
@@ -189,9 +206,15 @@ impl Story {
                 let name = self.name(&line.rest);
                 name.into_iter().for_each(|name| self.remove(&name, line.time));
             }
+            "lost" => {
+                let at = self.name(&line.rest).and_then(|name| self.named.get(&name));
+                let file = at.map(|at| &mut self.files[*at]);
+                let own = |file: &&mut Written| file.writers.iter().eq([&line.rank]);
+                file.filter(own).into_iter().for_each(|file| file.lost = Some(line.time));
+            }
             "rename" => {
                 let names = line.rest.split_once('\t');
-                names.into_iter().for_each(|(from, to)| self.renamed(from, to, line.time));
+                names.into_iter().for_each(|(from, to)| self.renamed(from, to, line));
             }
             "link" => self.linked(line),
             _ => {}
@@ -260,9 +283,10 @@ impl Story {
     }
 
     fn begun(&mut self, name: String, line: &WatchedLine) -> usize {
-        let (rank, begun, syncs) = (line.rank, line.time, line.syncs);
+        let (rank, begun, syncs, rests) = (line.rank, line.time, line.syncs, line.syncs);
+        self.taken(&name, syncs);
         self.named.insert(name.clone(), self.files.len());
-        self.files.push(Written { name, rank, begun, syncs, ..Written::default() });
+        self.files.push(Written { name, rank, begun, syncs, rests, ..Written::default() });
         self.files.len() - 1
     }
 
@@ -272,7 +296,7 @@ impl Story {
         if let Some(at) = self.open.remove(&(line.rank, token)) {
             let file = &mut self.files[at];
             file.open = file.open.saturating_sub(1);
-            file.bytes = words.next().unwrap_or(0);
+            (file.bytes, file.rests) = (words.next().unwrap_or(0), line.syncs);
             if let Some(Did { traits, all }) = self.did.remove(&(line.rank, token)) {
                 let done = Accesses { bytes: file.bytes, ..Accesses::new(traits, all) };
                 file.done.entry(line.rank).or_default().add(&done);
@@ -287,8 +311,20 @@ impl Story {
         }
     }
 
+    /// Takes a name for another file. It was no temporary one of the file before if that had it
+    /// for longer than nothing had it then: a restart finds that file under both of its names.
+    fn taken(&mut self, name: &str, syncs: u64) {
+        let Some(left) = self.left.remove(name) else { return };
+        let had = left.syncs.saturating_sub(left.file.rests);
+        if left.file.open == 0 && had > syncs.saturating_sub(left.syncs) {
+            let moved = &mut self.files[left.at];
+            (moved.begun, moved.syncs, moved.kind) = (left.time, left.syncs, FileKind::Kept);
+            self.files.push(left.file);
+        }
+    }
+
     /// Moves a file, or a directory with all that is in it.
-    fn renamed(&mut self, from: &str, to: &str, time: f64) {
+    fn renamed(&mut self, from: &str, to: &str, line: &WatchedLine) {
         let (from, to) = (self.name(from), self.name(to));
         let Some(from) = from else { return };
         let below = format!("{from}/");
@@ -296,15 +332,18 @@ impl Story {
         let moved: Vec<String> = self.named.keys().filter(is_moved).cloned().collect();
         for name in moved {
             let Some(to) = &to else {
-                self.remove(&name, time);
+                self.remove(&name, line.time);
                 continue;
             };
             let Some(at) = self.named.remove(&name) else { continue };
             let new = format!("{to}{}", &name[from.len()..]);
+            self.taken(&new, line.syncs);
             self.named.insert(new.clone(), at);
+            let (file, time, syncs) = (self.files[at].clone(), line.time, line.syncs);
+            self.left.insert(name.clone(), EarlierName { file, at, time, syncs });
             let file = &mut self.files[at];
             file.temporary.get_or_insert(name);
-            file.name = new;
+            (file.name, file.rests) = (new, syncs);
         }
     }
 
