@@ -22,6 +22,13 @@ pub enum Place {
     Evicted(FileStat),
 }
 
+impl Place {
+    /// Tells whether several nodes have it, each a part of it.
+    pub fn is_parted(&self) -> bool {
+        matches!(self, Place::Elsewhere(_, remote) if remote.meta.is_shared)
+    }
+}
+
 /// A name whose place is asked for. Of a `file` of a known checkpoint, fewer layers are asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Sought<'a> {

@@ -132,10 +132,7 @@ impl Names {
             return Answer::PASS;
         }
         // Threads that bring parts of an older file of the new name would put it over this one.
-        let is_parted = |to: &&str| match state.view.place(*to) {
-            Place::Elsewhere(_, remote) => remote.meta.is_shared,
-            _ => false,
-        };
+        let is_parted = |to: &&str| state.view.place(*to).is_parted();
         let before = names.from.into_iter().chain(names.to.filter(is_parted));
         let Some(state) = self.contents.bring_all_near(state, before) else {
             return Answer::Fail(libc::EXDEV);
