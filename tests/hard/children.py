@@ -4,6 +4,7 @@ import os
 import time
 
 import support
+from bad_input import check_message
 from support import place, same
 
 CASES = []
@@ -33,6 +34,15 @@ def children_change_files(mpi, program):
 def children_write_what_their_rank_has_open(mpi, program):
     """No checkpoint is complete as long as one of its files can change, and nothing is lost."""
     same(mpi, program, 2, "children", "lent", 4, SCR_CACHE_SIZE="9")
+
+
+@case
+def children_write_all_checkpoints(mpi, program):
+    """What the rank deletes of them is gone at once, and the end of the run says that no checkpoint
+    was protected."""
+    for learn in ("0", "1"):
+        got = same(mpi, program, 2, "children", "keep", 6, SCR_LEARN=learn)
+        check_message(got, ["no checkpoint was protected", "ckpt/step_1/rank_0.dat", "SCR-1016"])
 
 
 @case
@@ -86,4 +96,4 @@ def programs_among_checkpoint_files(mpi, program):
                    *here.command(1, "runs", [])]
         got = support.finish(here.start(1, "runs", command=command, **settings))
         support.assert_same(want, got)
-        assert "SCR:" not in got.err, f"{got}"
+        check_message(got, ["no checkpoint was protected", "SCR-1016"])

@@ -119,9 +119,9 @@ messages! {
     }
     NOTHING_CACHED = 1016 {
         title: "Files match a pattern, but no checkpoint was cached",
-        cause: "The names of each checkpoint are new to SCR, since a part of them changes that is \
-             neither {id} nor {rank} (a date, a hash); or child processes of the program write \
-             the files, or they stay open to its end. The text has the reason that was seen.",
+        cause: "The names of each checkpoint are new to SCR, since a word of them changes that is \
+             neither {id} nor {rank} nor a number; or child processes of the program write the \
+             files. The text has the reason that was seen.",
         done: "All files are where the program has written them, as without SCR.",
         cure: "Of names that are always new, \":own\" behind the pattern has files cached that one \
              rank writes each. Else let the ranks themselves write and close the files, or name \

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::unmatched::SILENCE;
 use crate::kvtree::KvTree;
-use crate::machine::Reason;
 use crate::records::RunPassed;
 
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
@@ -40,12 +39,10 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     sums
 }
 
-/// Says that no checkpoint was cached although files matched, unless a message has said why or too
-/// few were written. `sealed`: how many were complete on the PFS.
+/// Says that no checkpoint was cached although files matched, unless too few were written.
+/// `sealed`: how many were complete on the PFS.
 pub(crate) fn uncached(passed: &Passed, sealed: u64, prefix: &Path) -> Option<String> {
-    let is_told =
-        |text: &String| Reason::ALL.iter().any(|reason| reason.text() == text && reason.is_told());
-    if (1..=WATCHED_MAX).contains(&sealed) || passed.keys().any(is_told) {
+    if passed.is_empty() || (1..=WATCHED_MAX).contains(&sealed) {
         return None;
     }
     let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));
@@ -62,24 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_no_message_has_told_is_told_at_the_end() {
-        let passed = |reason: Reason| -> Passed {
-            let one = RunPassed { files: 9, bytes: 1, example: "ckpt/a".into() };
-            [(reason.text().to_owned(), one)].into()
-        };
+    fn a_run_that_has_cached_nothing_is_told_why() {
+        let one = RunPassed { files: 9, bytes: 1, example: "ckpt/a".into() };
+        let passed: Passed = [("SCR watches it".to_owned(), one)].into();
         let rows = [
             (
-                passed(Reason::Watched),
+                &passed,
                 9,
-                Some("all 9 checkpoints went straight to /p; SCR watches"),
+                Some("all 9 checkpoints went straight to /p; SCR watches it (such as ckpt"),
             ),
-            (passed(Reason::Watched), 4, None),
-            (passed(Reason::Shared), 0, Some("such as ckpt/a")),
-            (passed(Reason::NoRoom), 9, None),
-            (Passed::new(), 0, Some("was complete; scr report")),
+            (&passed, 4, None),
+            (&passed, 0, Some("no checkpoint of them was complete; SCR watches it")),
+            (&Passed::new(), 0, None),
         ];
         for (passed, sealed, expected) in rows {
-            let text = uncached(&passed, sealed, Path::new("/p"));
+            let text = uncached(passed, sealed, Path::new("/p"));
             let fits = match (&text, expected) {
                 (Some(text), Some(part)) => text.contains(part),
                 (text, expected) => text.is_none() && expected.is_none(),

@@ -56,6 +56,8 @@ pub(crate) struct RankFiles {
     pub logs: AccessLogs,
     /// Files of datasets in progress that several nodes write.
     pub parted: PartedFiles,
+    /// Files on the PFS that children of this rank have written, and no rank.
+    pub by_children: BTreeSet<String>,
     pub groups: GroupCalls,
     /// The file that this rank and others are making by MPI_File_open: one of them makes it, and
     /// the others open it in the same call.
@@ -201,6 +203,11 @@ impl State {
 
     /// Notes that the program deletes `file`, which is seen at `place`.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
+        let held = || self.own.holdings.values().any(|one| one.files.contains(&file.name));
+        let by_child = self.own.by_children.contains(&file.name) && !held();
+        if self.own.by_children.remove(&file.name) && by_child && *place == ns::Place::Prefix {
+            return Deletion::Now; // no checkpoint has it, or will
+        }
         let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);
         let told = self.machine.deleted(file, monotonic_ms());
         if left { Deletion::Now } else { told }

@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use scr_abi::messages::{self, Id};
@@ -28,6 +28,8 @@ pub struct Voice {
     level: AtomicU8,
     sink: Mutex<Option<Sink>>,
     warned: Mutex<Option<HashSet<String>>>,
+    /// A warning was of files.
+    of_files: AtomicBool,
     /// Where the processes of the job claim what is said once.
     shared: Mutex<Option<PathBuf>>,
 }
@@ -39,6 +41,7 @@ impl Voice {
             level: AtomicU8::new(0),
             sink: Mutex::new(None),
             warned: Mutex::new(None),
+            of_files: AtomicBool::new(false),
             shared: Mutex::new(None),
         }
     }
@@ -110,7 +113,22 @@ pub fn by_reason<'a>(all: impl Iterator<Item = (&'a str, String)>) -> Vec<(&'a s
 
 /// Says `text` at every level: something went wrong, `id`, and a person should know.
 pub fn warn(id: Id, text: impl Display) {
+    note_subject(id);
     emit(&id.close(&text.to_string()));
+}
+
+/// The thousands of ids are of subjects: these are of files as the program writes them, and of
+/// checkpoints that are made of them.
+fn note_subject(id: Id) {
+    if (2000..4000).contains(&id.number()) {
+        with_voice(|voice| voice.of_files.store(true, Ordering::Relaxed));
+    }
+}
+
+/// Tells whether something was said that went wrong with files, or would have been, had no other
+/// process said it.
+pub fn has_warned_of_files() -> bool {
+    with_voice(|voice| voice.of_files.load(Ordering::Relaxed))
 }
 
 /// Does what [`warn`] does, if a person wants to hear it, otherwise as [`message`] at level 1.
@@ -136,6 +154,7 @@ pub fn warn_once(id: Id, text: impl Display) -> bool {
 /// Does what [`warn_once`] does, once for each `subject`, such as a file's name; the same words are
 /// not said for another one.
 pub fn warn_once_for(id: Id, subject: &str, text: impl Display) -> bool {
+    note_subject(id);
     let text = id.close(&text.to_string());
     let key = match subject {
         "" => id.to_string(),

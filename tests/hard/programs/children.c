@@ -1,6 +1,6 @@
 /* What processes that rank 0 starts find of checkpoint files (`read`), and what rank 0 finds after
- * they have changed some (`change`, `lent`): right after the close, when the checkpoint is complete
- * and long after. Every line is the same with and without the shim. */
+ * they have changed some (`change`, `lent`) or written all (`keep`): right after the close, when the
+ * checkpoint is complete and long after. Every line is the same with and without the shim. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
@@ -246,6 +246,23 @@ static void fork_among_threads(const sim_t *sim) {
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
 }
 
+/* Children write all checkpoints, of which the rank keeps two, as the file system sees them. */
+static void keep_two(const sim_t *sim, int steps) {
+  char command[100], name[60], dir[40];
+  for (int step = 1; sim->rank == 0 && step <= steps; step++) {
+    snprintf(dir, sizeof dir, "ckpt/step_%d", step);
+    if (mkdir("ckpt", 0777) != 0 && errno != EEXIST) sim_fail("cannot make", "ckpt");
+    if (mkdir(dir, 0777) != 0) sim_fail("cannot make", dir);
+    snprintf(command, sizeof command, "echo %d > %s/rank_0.dat", step, dir);
+    say(command, system(command));
+    snprintf(dir, sizeof dir, "ckpt/step_%d", step - 2);
+    snprintf(name, sizeof name, "%s/rank_0.dat", dir);
+    if (step > 2 && (unlink(name) != 0 || rmdir(dir) != 0)) sim_fail("cannot remove", name);
+  }
+  if (sim->rank == 0) shell("unset LD_PRELOAD; cat ckpt/step_*/*", "", "", "");
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
   sim_t sim;
   int threads = argc > 1 && strcmp(argv[1], "threads") == 0;
@@ -255,6 +272,11 @@ int main(int argc, char **argv) {
   copy_environment();
   MPI_Init(&argc, &argv);
   sim_init(&sim);
+  if (argc > 1 && strcmp(argv[1], "keep") == 0) {
+    keep_two(&sim, steps);
+    MPI_Finalize();
+    return 0;
+  }
   if (sim.rank == 0 && system("head -c 5000 /dev/zero > copy.dat") != 0) return 1;
   for (int i = 0; i < steps; i++) {
     sim_step(&sim, MPI_COMM_WORLD);

@@ -278,34 +278,6 @@ impl Reason {
         }
     }
 
-    /// Tells whether a message says so when it comes about.
-    pub fn is_told(self) -> bool {
-        match self {
-            Reason::Watched
-            | Reason::Shared
-            | Reason::Follows
-            | Reason::Linked
-            | Reason::DirectoryMoved
-            | Reason::RenamedOut
-            | Reason::Temporary
-            | Reason::Special => false,
-            Reason::SeriesStays
-            | Reason::Learned(_)
-            | Reason::FallenBack
-            | Reason::WaitsForFlush
-            | Reason::NoAgreement
-            | Reason::Unsealable
-            | Reason::NoRoom
-            | Reason::StoreFailed
-            | Reason::OpenedTogether
-            | Reason::NeverQuiet
-            | Reason::Wanted
-            | Reason::ChangedApart
-            | Reason::Evicted
-            | Reason::LeftCaches => true,
-        }
-    }
-
     /// Returns its place in [`Reason::ALL`].
     pub fn index(self) -> usize {
         Reason::ALL.iter().position(|one| *one == self).unwrap_or_default()

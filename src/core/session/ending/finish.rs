@@ -73,8 +73,8 @@ impl Ending {
         self.clear_cache(links)?;
         self.flush.record_places();
         self.rank.tally.time(Count::EndNs, begin);
-        self.report.tell_unprotected(links)?;
-        self.report.gather_passed(links)?;
+        let told = self.report.tell_unprotected(links)?;
+        self.report.gather_passed(links, told)?;
         self.report.gather_paces(links)?;
         self.rank.tally.tell(links.world.as_ref())
     }

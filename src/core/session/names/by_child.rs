@@ -122,6 +122,7 @@ impl Names {
         let cached = state.view.cached_in(name).is_some();
         if found.place == Place::Prefix && !own && !cached && !state.view.is_absent(name) {
             self.rank.tally.passed(Reason::Shared, name, 0);
+            state.own.by_children.insert(name.to_string());
             return Ok(true); // it belongs to no dataset, and goes on like that
         }
         self.contents.clear_prefix(state, name, found)?;

@@ -44,8 +44,8 @@ impl Reporter {
         }
     }
 
-    /// Tells by one rank. Collective.
-    pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<()> {
+    /// Tells by one rank. Returns whether a rank has told of files before. Collective.
+    pub(crate) fn tell_unprotected(&self, links: &Links) -> Result<bool> {
         let names = self.unmatched.names();
         let own = match self.unmatched.is_matched() {
             true => None,
@@ -54,12 +54,13 @@ impl Reporter {
         // The best score, and of those that have it the lowest rank.
         let (rank, size) = (self.site.rank as i64, self.site.size as i64);
         let bid = own.as_ref().map_or(-1, |own| i64::from(own.score) * size + (size - 1 - rank));
-        let mut words = [i64::from(self.unmatched.is_matched()), bid];
+        let told = i64::from(log::has_warned_of_files());
+        let mut words = [i64::from(self.unmatched.is_matched()), bid, told];
         links.world.all_max(&mut words)?;
-        let [matched, best] = words;
+        let [matched, best, told] = words;
         if matched != 0 {
             self.tell_placeholders();
-            return Ok(());
+            return Ok(told != 0);
         }
         let mut text = own.map(|own| own.text).unwrap_or_default().into_bytes();
         if best >= 0 {
@@ -67,7 +68,7 @@ impl Reporter {
             links.world.broadcast(&mut text, teller as usize)?;
         } else if self.node.state().machine.knows_datasets() {
             // It went on from a checkpoint, and wrote nothing at all.
-            return Ok(());
+            return Ok(true);
         }
         if self.site.rank == 0 {
             let nearest = String::from_utf8_lossy(&text);
@@ -77,7 +78,7 @@ impl Reporter {
             let text = nothing_matched(&nearest, prefix, &series.in_force(), user_file);
             log::warn(messages::NOTHING_MATCHED, text);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Other patterns matched: those with a placeholder of another tool are in vain all the same.
