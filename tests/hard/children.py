@@ -40,8 +40,9 @@ def children_write_what_their_rank_has_open(mpi, program):
 def children_write_all_checkpoints(mpi, program):
     """What the rank deletes of them is gone at once, and the end of the run says that no checkpoint
     was protected."""
-    for learn in ("0", "1"):
-        got = same(mpi, program, 2, "children", "keep", 6, SCR_LEARN=learn)
+    for own in (":own", ""):
+        pattern = "ckpt/step_{id}/rank_{rank}.dat" + own
+        got = same(mpi, program, 2, "children", "keep", 6, SCR_CHECKPOINT_PATTERN=pattern)
         check_message(got, ["no checkpoint was protected", "ckpt/step_1/rank_0.dat", "SCR-1016"])
 
 

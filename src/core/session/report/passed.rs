@@ -9,7 +9,7 @@ use crate::session::report::Reporter;
 
 impl Reporter {
     /// Gathers from each node's ranks, and then from the leaders: a few hundred bytes for each
-    /// node that has any. Says that nothing was cached, unless a message has `told` why. Collective.
+    /// node that has any. Says that nothing was cached, unless it was `told` why. Collective.
     pub(crate) fn gather_passed(&self, links: &Links, told: bool) -> Result<()> {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
