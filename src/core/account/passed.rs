@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::unmatched::SILENCE;
 use crate::kvtree::KvTree;
+use crate::machine::Reason;
 use crate::records::RunPassed;
 
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
@@ -39,10 +40,24 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     sums
 }
 
-/// Says that no checkpoint was cached although files matched, unless too few were written.
-/// `sealed`: how many were complete on the PFS.
+/// For other reasons a file was looked at and found to be none for the cache, or a message tells.
+const UNSEEN: [Reason; 8] = [
+    Reason::Watched,
+    Reason::Shared,
+    Reason::Follows,
+    Reason::Linked,
+    Reason::DirectoryMoved,
+    Reason::RenamedOut,
+    Reason::Temporary,
+    Reason::Special,
+];
+
+/// Says that no checkpoint was cached although files matched, unless too few were written or it is
+/// known why. `sealed`: how many were complete on the PFS.
 pub(crate) fn uncached(passed: &Passed, sealed: u64, prefix: &Path) -> Option<String> {
-    if passed.is_empty() || (1..=WATCHED_MAX).contains(&sealed) {
+    let is_unseen = |text: &String| UNSEEN.iter().any(|reason| reason.text() == text);
+    let is_early = passed.is_empty() || (1..=WATCHED_MAX).contains(&sealed);
+    if is_early || !passed.keys().all(is_unseen) {
         return None;
     }
     let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));
@@ -57,19 +72,18 @@ pub(crate) fn uncached(passed: &Passed, sealed: u64, prefix: &Path) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Why;
 
     #[test]
     fn a_run_that_has_cached_nothing_is_told_why() {
         let one = RunPassed { files: 9, bytes: 1, example: "ckpt/a".into() };
-        let passed: Passed = [("SCR watches it".to_owned(), one)].into();
+        let of = |reason: Reason| Passed::from([(reason.text().to_owned(), one.clone())]);
+        let (watched, learned) = (of(Reason::Watched), of(Reason::Learned(Why::Readers)));
         let rows = [
-            (
-                &passed,
-                9,
-                Some("all 9 checkpoints went straight to /p; SCR watches it (such as ckpt"),
-            ),
-            (&passed, 4, None),
-            (&passed, 0, Some("no checkpoint of them was complete; SCR watches it")),
+            (&watched, 9, Some("all 9 checkpoints went straight to /p; SCR watches")),
+            (&watched, 4, None),
+            (&watched, 0, Some("no checkpoint of them was complete; SCR watches")),
+            (&learned, 9, None),
             (&Passed::new(), 0, None),
         ];
         for (passed, sealed, expected) in rows {

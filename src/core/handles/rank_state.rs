@@ -201,6 +201,12 @@ impl State {
         (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 
+    /// Tells whether the file of `key` with this content is on the PFS, or was: it may have been
+    /// changed since.
+    pub fn has_come(&self, key: &DatasetKey, content: &FileMeta) -> bool {
+        self.own.parted.is_outside(key, &content.name) || self.view.has_come(key, content)
+    }
+
     /// Notes that the program deletes `file`, which is seen at `place`.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
         let held = || self.own.holdings.values().any(|one| one.files.contains(&file.name));

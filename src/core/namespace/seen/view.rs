@@ -106,11 +106,10 @@ impl View {
         }
         for layer in self.layers_for(sought) {
             let known = layer.known(name);
-            let parted = known.remote.as_ref().filter(|remote| remote.meta.is_shared);
-            if known.on_prefix || parted.is_some_and(|remote| layer.has_come(&remote.meta)) {
+            if known.on_prefix {
                 return Place::Prefix;
             }
-            if let Some(remote) = parted.cloned() {
+            if let Some(remote) = known.remote.clone().filter(|remote| remote.meta.is_shared) {
                 return Place::Elsewhere(layer.key.clone(), remote); // here is a part of it at most
             }
             let here = layer.dir.join(name);
@@ -130,6 +129,20 @@ impl View {
             }
             _ => Place::Prefix,
         }
+    }
+
+    /// As [`View::place`], for who does something to the name: what this rank has found on the PFS of
+    /// a file that several nodes have in parts lies there.
+    pub fn place_now(&self, name: &str) -> Place {
+        match self.place(name) {
+            Place::Elsewhere(key, remote) if self.has_come(&key, &remote.meta) => Place::Prefix,
+            place => place,
+        }
+    }
+
+    /// Tells whether this rank has found the file of `key` with this content on the PFS.
+    pub fn has_come(&self, key: &DatasetKey, content: &FileMeta) -> bool {
+        self.layer(key).is_some_and(|layer| layer.has_come(content))
     }
 
     /// Returns the layers that may have the file, the newest first.

@@ -380,7 +380,7 @@ impl Contents {
         for name in names {
             let name = name.as_ref();
             // Another content may be told meanwhile.
-            while let place @ Place::Elsewhere(key, remote) = &state.view.place(name) {
+            while let place @ Place::Elsewhere(key, remote) = &state.view.place_now(name) {
                 self.note_read(&mut state, name, place);
                 let turn = state.turn.clone();
                 drop(state);

@@ -169,7 +169,7 @@ impl Names {
         {
             return Ok(Answer::Fail(libc::EXDEV));
         }
-        let source = names.from.map_or(Place::Prefix, |name| state.view.place(name));
+        let source = names.from.map_or(Place::Prefix, |name| state.view.place_now(name));
         let of_another = names.from.filter(|name| state.of_another(*name).is_some());
         let replaced = names.to.map_or_else(Vec::new, |to| state.own.tokens.shadows_of(to));
         let answer = match (&source, names.to) {

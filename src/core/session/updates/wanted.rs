@@ -38,9 +38,9 @@ impl Updates {
             let (id, epoch) = holding.unwrap_or_default();
             // Once it has come in parts, others may have changed it there.
             let has_come = || {
-                let is_outside = self.node.state().own.parted.is_outside(&key, name);
+                let is_seen = self.node.state().has_come(&key, &remote.meta);
                 let by_threads = || is_flushed(&self.site.prefix, id, epoch);
-                is_outside || remote.meta.is_shared && id != 0 && by_threads()
+                is_seen || remote.meta.is_shared && id != 0 && by_threads()
             };
             let there = is_published(&path, &remote.meta) || has_come();
             let request = if there { None } else { self.ask_for(&key, id) };
