@@ -201,17 +201,15 @@ impl State {
         (!self.own.has(key, name) && !self.view.is_absent(name)).then(|| key.clone())
     }
 
-    /// Tells whether the file of `key` with this content is on the PFS, or was: it may have been
-    /// changed since.
+    /// Tells whether the PFS has the file of `key` with this content, or had it.
     pub fn has_come(&self, key: &DatasetKey, content: &FileMeta) -> bool {
         self.own.parted.is_outside(key, &content.name) || self.view.has_come(key, content)
     }
 
     /// Notes that the program deletes `file`, which is seen at `place`.
     pub fn deleted_at(&mut self, file: &FileRef, place: &ns::Place) -> Deletion {
-        let held = || self.own.holdings.values().any(|one| one.files.contains(&file.name));
-        let by_child = self.own.by_children.contains(&file.name) && !held();
-        if self.own.by_children.remove(&file.name) && by_child && *place == ns::Place::Prefix {
+        let is_held = self.own.holdings.values().any(|one| one.files.contains(&file.name));
+        if self.own.by_children.remove(&file.name) && !is_held && *place == ns::Place::Prefix {
             return Deletion::Now; // no checkpoint has it, or will
         }
         let left = *place == ns::Place::Prefix && self.machine.is_left_behind(file);

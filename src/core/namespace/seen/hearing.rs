@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::layer::{KnownName, Layer, Remote};
-use super::place::Sought;
+use super::place::{Place, Sought};
 use super::view::View;
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace::told::far_news::FarNews;
 use crate::namespace::told::notices::{Move, Notice};
+use crate::records::FileMeta;
 
 impl View {
     pub fn take_news(&mut self) -> Vec<Notice> {
@@ -22,6 +23,20 @@ impl View {
         if self.evicted_names.remove(name).is_none() {
             self.deleted_by.insert(name, rank);
         }
+    }
+
+    /// Returns what [`View::place`] does to who does something to the name: what this rank has
+    /// found on the PFS of a file that several nodes have in parts lies there.
+    pub fn place_now(&self, name: &str) -> Place {
+        match self.place(name) {
+            Place::Elsewhere(key, remote) if self.has_come(&key, &remote.meta) => Place::Prefix,
+            place => place,
+        }
+    }
+
+    /// Tells whether this rank has found the file of `key` with this content on the PFS.
+    pub fn has_come(&self, key: &DatasetKey, content: &FileMeta) -> bool {
+        self.layer(key).is_some_and(|layer| layer.has_come(content))
     }
 
     pub fn tell_move(&mut self, one: Move) {

@@ -131,20 +131,6 @@ impl View {
         }
     }
 
-    /// As [`View::place`], for who does something to the name: what this rank has found on the PFS of
-    /// a file that several nodes have in parts lies there.
-    pub fn place_now(&self, name: &str) -> Place {
-        match self.place(name) {
-            Place::Elsewhere(key, remote) if self.has_come(&key, &remote.meta) => Place::Prefix,
-            place => place,
-        }
-    }
-
-    /// Tells whether this rank has found the file of `key` with this content on the PFS.
-    pub fn has_come(&self, key: &DatasetKey, content: &FileMeta) -> bool {
-        self.layer(key).is_some_and(|layer| layer.has_come(content))
-    }
-
     /// Returns the layers that may have the file, the newest first.
     fn layers_for<'a>(&self, sought: Sought<'a>) -> impl Iterator<Item = &Layer> + use<'_, 'a> {
         let may_have = move |layer: &Layer| sought.file.is_none_or(|file| layer.may_have(file));
