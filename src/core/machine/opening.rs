@@ -48,10 +48,11 @@ impl Machine {
         }
     }
 
-    /// Tells whether several ranks write the file: of the copies that each would have of it on the
-    /// PFS one would replace the others.
+    /// Tells whether several ranks of one node write the file: of the copies that each would have
+    /// of it on the PFS one would replace the others.
     fn has_co_writers(&self, file: &FileRef) -> bool {
-        self.watch.shared()[file.series].co_writers(name_hash(&file.masked)).is_some()
+        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
+        writers.is_some_and(|ranks| self.facts.config.are_on_one_node(ranks))
     }
 
     /// Tells whether all that was seen of the file is one checkpoint that the program may go on
