@@ -40,7 +40,7 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     sums
 }
 
-/// For other reasons a file was looked at and found to be none for the cache, or a message tells.
+/// Reasons of which nothing else tells: for the others a file was judged, or there is a message.
 const UNSEEN: [Reason; 8] = [
     Reason::Watched,
     Reason::Shared,
