@@ -110,7 +110,9 @@ impl Names {
                     Place::Cached(_, here) if !on_prefix(here) => here.clone(),
                     _ => self.site.on_prefix(name),
                 };
-                if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
+                let is_there = !kept_out || origin == self.site.on_prefix(name);
+                let shared = state.machine.is_shared(&file, &from);
+                if manner == Manner::Lazy && is_there && !shared {
                     return Some(state.open_lazily(name, &from, &origin));
                 }
                 match state.take_over_own(&file, &from, wish) {
