@@ -22,9 +22,12 @@ impl Machine {
         if self.logs.expect_append(&self.facts, file, intent) {
             self.watch.mark_unsafe(&mut self.facts, file, Why::GoesOn);
         }
+        if intent.creates {
+            self.deleted_just_now(file);
+        }
         if intent.rewrites() {
             let placed = self.place(file, None);
-            self.facts.note_anew(&placed.key, file, intent.truncates);
+            self.facts.note_anew(&placed.key, file, intent);
             return Placement::Dataset(placed);
         }
         match self.facts.holder(file) {
@@ -50,7 +53,7 @@ impl Machine {
 
     /// Tells whether several ranks of one node write the file: of the copies that each would have
     /// of it on the PFS one would replace the others.
-    fn has_co_writers(&self, file: &FileRef) -> bool {
+    pub(super) fn has_co_writers(&self, file: &FileRef) -> bool {
         let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
         writers.is_some_and(|ranks| self.facts.config.are_on_one_node(ranks))
     }

@@ -200,9 +200,8 @@ impl Machine {
     /// Tells whether others write such files, too, or this one: a private copy of it could not be
     /// put together with what they write.
     pub(crate) fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
-        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
         self.watch.why_stays(file).is_some()
-            || writers.is_some_and(|ranks| self.facts.config.are_on_one_node(ranks))
+            || self.has_co_writers(file)
             || self.facts.file(of, &file.name).is_some_and(|held| held.moved)
     }
 

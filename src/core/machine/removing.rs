@@ -143,9 +143,14 @@ impl Machine {
         let datasets = &mut self.facts.series[file.series].datasets;
         let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
         let dataset = &mut datasets[at];
-        let gives_up = |held: LocalFile| held.is_past(count) || followed;
-        if dataset.files.remove(&file.name).is_some_and(gives_up) && !goes_on && !marker {
+        let removed = dataset.files.remove(&file.name);
+        let gives_up = |held: &LocalFile| held.is_past(count) || followed;
+        if removed.as_ref().is_some_and(gives_up) && !goes_on && !marker {
             dataset.abandoned.insert(file.name.clone());
+        }
+        if !self.facts.config.series[file.series].has_id {
+            let removed = removed.map(|held| LocalFile { outlived: true, ..held });
+            dataset.left.extend(removed.map(|held| (file.name.clone(), held)));
         }
         let revoke = std::mem::take(&mut dataset.prepared);
         dataset.phase = Phase::Open;

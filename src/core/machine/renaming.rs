@@ -3,7 +3,9 @@
 use super::parts::Machine;
 use super::removing::Removal;
 use super::state::{LocalDataset, NameFacts, Status};
-use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why, name_hash};
+use super::terms::{
+    DatasetKey, FileRef, Intent, LeftBehind, Placement, Reason, Renamed, Why, name_hash,
+};
 
 impl Machine {
     /// Takes a rename by the program; at least one end matched a pattern. The new name counts as
@@ -40,7 +42,7 @@ impl Machine {
                 let keep = keep.map(|keep| stays.unwrap_or(keep));
                 self.watch.note_rewrite(&self.facts, to, &into);
                 let placed = self.put(to, into, keep);
-                self.facts.note_anew(&placed.key, to, true);
+                self.facts.note_anew(&placed.key, to, Intent::REWRITE);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
                 } else if let Some(dataset) = self.facts.series[to.series].find_mut(&placed.key)

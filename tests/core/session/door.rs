@@ -177,7 +177,8 @@ impl Files {
     /// The descriptor of `token` becomes the one that the session gives for it.
     fn replace(&self, token: u64, errno: i32) -> bool {
         let (Some(held), Some(session)) = (self.held(token), self.session()) else { return false };
-        let mut file = held.file.lock().unwrap();
+        // Not locked: while this waits for others, another thread may have to move the file.
+        let Ok(file) = held.file.lock().unwrap().try_clone() else { return false };
         let new = session.names.evacuate(token, file.as_raw_fd(), errno);
         if new < 0 {
             return false;
@@ -185,7 +186,7 @@ impl Files {
         held.lazy.store(false, Ordering::SeqCst);
         *held.course.lock().unwrap() = None;
         // SAFETY: the session has opened it for us.
-        *file = unsafe { File::from_raw_fd(new) };
+        *held.file.lock().unwrap() = unsafe { File::from_raw_fd(new) };
         true
     }
 

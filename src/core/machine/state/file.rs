@@ -70,9 +70,11 @@ pub struct LocalFile {
     pub closed_before: Option<u64>,
     /// Of its present content, flushes of all ranks apart.
     pub published: OnPfs,
-    /// Another rank of the node has deleted it since it was written.
+    /// It has been deleted since it was written, by another rank, or before its dataset was sealed.
     pub outlived: bool,
     pub joined: bool,
+    /// There was no such file when it was opened last.
+    pub made: bool,
     pub begun: Begun,
 }
 
@@ -91,9 +93,11 @@ impl LocalFile {
         }
     }
 
-    /// Tells whether it was written, and a sync point of `count` has been passed since.
+    /// Tells whether it was written, and a sync point of `count` has been passed since. What this
+    /// rank has just made is for others to write to, if it is empty, unless it has been deleted.
     pub fn is_past(&self, count: u64) -> bool {
-        self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+        let is_written = self.bytes > 0 || !self.made || self.outlived || self.is_deleted();
+        self.open == 0 && is_written && self.closed_before.is_some_and(|sync| sync <= count)
     }
 
     /// Notes that another rank writes it on the PFS from now on; the sealed dataset has what it

@@ -99,9 +99,10 @@ impl RunFacts {
         again
     }
 
-    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
+    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) {
         if let Some(held) = self.file_mut(key, &file.name) {
-            held.begun = if anew { Begun::Anew } else { Begun::InPlace };
+            held.begun = if intent.truncates { Begun::Anew } else { Begun::InPlace };
+            held.made = intent.creates;
         }
     }
 }

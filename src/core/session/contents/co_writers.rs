@@ -141,6 +141,13 @@ impl Contents {
         }
     }
 
+    fn place(&self, state: &State, name: &str) -> Place {
+        match self.rank.file_ref(name) {
+            Some(file) => state.view.place(&file),
+            None => state.view.place(name),
+        }
+    }
+
     /// Claims what this rank is about to write: `enter` says so, after `put`. `false`: another rank
     /// was there before, so that all is to be looked at again.
     pub(crate) fn write_in_turn(
@@ -156,7 +163,7 @@ impl Contents {
         loop {
             others |= self.node.hear_neighbours(state).of(name);
             others |= self.node.honour(state, name).is_some();
-            if found.exists && others && (copies || state.view.place(name) != found.place) {
+            if others && (copies || self.place(state, name) != found.place) {
                 return Ok(false);
             }
             let is_there = |key| state.view.is_taken(key, name) || state.view.is_made(key, name);

@@ -1,7 +1,7 @@
 //! What an open is made of: where the file is that a name leads to, and how a new content of it
 //! gets its place, in a dataset's directory or on the PFS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
@@ -128,7 +128,9 @@ impl Contents {
             false => {
                 let makes_in = (!found.exists).then_some(&placed.key);
                 let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
+                let outdated = self.outdated_target(&state, name, &placed.key, found);
+                let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
+                self.write_in_turn(&mut state, writing, &mut put, &mut enter)
             }
         };
         match done {
@@ -305,6 +307,20 @@ impl Contents {
         ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
     }
 
+    /// Returns what lies in the cache where a new file is to be made, and is an older one that has
+    /// been deleted. What has no such reason to be there, another rank of the node has made.
+    fn outdated_target(
+        &self,
+        state: &State,
+        name: &str,
+        key: &DatasetKey,
+        found: &FoundTarget,
+    ) -> Option<PathBuf> {
+        let layer = state.view.layer(key).filter(|_| !found.exists)?;
+        let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
+        (outdated && !self.is_parted(state, name)).then(|| layer.dir.join(name))
+    }
+
     /// Makes the dataset's directory such that the program's own open finds there what it would
     /// have found.
     pub(crate) fn make_target(
@@ -327,9 +343,7 @@ impl Contents {
         let target = layer.dir.join(name);
         ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
         if !found.exists {
-            // What has no such reason to be there, another rank of the node has made just now.
-            let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
-            return if outdated { ns::remove(&target) } else { Ok(()) };
+            return Ok(());
         }
         let path = self.site.on_prefix(name);
         let made = match (&found.place, found.on_prefix) {

@@ -253,7 +253,9 @@ impl Author {
             let end = from + PAGE * self.rng.usize(1..PAGES);
             while at < end {
                 let bytes = PAGE * self.rng.usize(1..4) - self.rng.usize(..500);
-                let by = self.rng.usize(..self.ranks + 1);
+                // An empty file is not yet a checkpoint that the next one of its name follows.
+                let nobody = at > 0 || self.naming == Naming::Numbered;
+                let by = self.rng.usize(..self.ranks + usize::from(nobody));
                 if by < self.ranks {
                     self.written += 1;
                     let bytes = content(self.written, bytes);
@@ -270,7 +272,7 @@ impl Author {
     fn cut(&mut self) {
         let all = self.rng.bool();
         for file in &mut self.files {
-            file.resize(self.rng.usize(..PAGE * PAGES * 2), 0);
+            file.resize(self.rng.usize(1..PAGE * PAGES * 2), 0);
         }
         let sizes: Vec<usize> = self.files.iter().map(Vec::len).collect();
         self.all(|rank, file| match all || rank == 0 {
