@@ -22,8 +22,8 @@ impl Machine {
         if self.logs.expect_append(&self.facts, file, intent) {
             self.watch.mark_unsafe(&mut self.facts, file, Why::GoesOn);
         }
-        if intent.creates {
-            self.deleted_just_now(file);
+        if intent.rewrites() && !self.facts.config.series[file.series].has_id {
+            self.deleted_just_now(file); // if only by this open
         }
         if intent.rewrites() {
             let placed = self.place(file, None);

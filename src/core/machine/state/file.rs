@@ -73,7 +73,7 @@ pub struct LocalFile {
     /// It has been deleted since it was written, by another rank, or before its dataset was sealed.
     pub outlived: bool,
     pub joined: bool,
-    /// There was no such file when it was opened last.
+    /// The last open has made or emptied it.
     pub made: bool,
     pub begun: Begun,
 }
@@ -94,7 +94,7 @@ impl LocalFile {
     }
 
     /// Tells whether it was written, and a sync point of `count` has been passed since. What this
-    /// rank has just made is for others to write to, if it is empty, unless it has been deleted.
+    /// rank has made and left empty is for others to write to, unless it has been deleted.
     pub fn is_past(&self, count: u64) -> bool {
         let is_written = self.bytes > 0 || !self.made || self.outlived || self.is_deleted();
         self.open == 0 && is_written && self.closed_before.is_some_and(|sync| sync <= count)

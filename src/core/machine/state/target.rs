@@ -102,7 +102,7 @@ impl RunFacts {
     pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) {
         if let Some(held) = self.file_mut(key, &file.name) {
             held.begun = if intent.truncates { Begun::Anew } else { Begun::InPlace };
-            held.made = intent.creates;
+            held.made = intent.rewrites();
         }
     }
 }

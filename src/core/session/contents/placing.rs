@@ -16,6 +16,7 @@ use crate::namespace::{
     self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
 };
 use crate::params::keys;
+use crate::records::FileMeta;
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
@@ -122,9 +123,7 @@ impl Contents {
         let told = on_prefix && !placed.joined;
         let claim = WriteClaim { name: name.to_string(), on_prefix: told, rename: None };
         let done = match on_prefix {
-            true => self
-                .clear_prefix(&state, name, found)
-                .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
+            true => self.bring_to_prefix(&mut state, claim, found, intent, &mut enter),
             false => {
                 let makes_in = (!found.exists).then_some(&placed.key);
                 let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
@@ -243,8 +242,9 @@ impl Contents {
         }
     }
 
-    /// Brings the file's present content to the PFS; `enter` tells that it will be written there.
-    /// What another rank may be changing there is left alone. `false`: see [`Self::write_in_turn`].
+    /// Brings the file's present content to the PFS, or makes room for it there; `enter` tells that
+    /// it will be written there. What another rank may be changing there is left alone. `false`: see
+    /// [`Self::write_in_turn`].
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
@@ -271,7 +271,8 @@ impl Contents {
             place => {
                 let copies = matches!(place, Place::Cached(..)) && !intent.truncate;
                 let writing = WriteStart { copies, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(state, writing, &mut || Ok(()), enter)
+                let clear = self.clearing(state, name, found);
+                self.write_in_turn(state, writing, &mut || clear(), enter)
             }
         }
     }
@@ -279,32 +280,43 @@ impl Contents {
     /// Tells whether another node has made another file under the name, on the PFS, than what was
     /// deleted or hidden.
     pub(crate) fn is_made_anew(&self, state: &State, name: &str) -> bool {
-        let known = state.contents_in_the_way(name);
-        let path = self.site.on_prefix(name);
-        let is_known = || known.iter().any(|meta| is_published(&path, meta));
-        !known.is_empty() && matches!(ns::on_prefix(&path), OnPrefix::File { .. }) && !is_known()
+        is_made_anew(&self.site.on_prefix(name), &state.contents_in_the_way(name))
     }
 
-    /// Removes what would be in the way of a new file: one that waits for its deletion, or is
-    /// hidden. What a rank of another node has made there since stays: both open one file, and of
-    /// those that come at the same time one removes the old one.
+    /// Removes what would be in the way of a new file, as [`Self::clearing`] says.
     pub(crate) fn clear_prefix(
         &self,
         state: &State,
         name: &str,
         found: &FoundTarget,
     ) -> Result<()> {
-        if found.exists || !state.view.is_absent(name) {
-            return Ok(());
-        }
+        self.clearing(state, name, found)()
+    }
+
+    /// Returns what removes that: one that waits for its deletion, or is hidden. What a rank of
+    /// another node has made there since stays: both open one file, and of those that come at the
+    /// same time one removes the old one.
+    fn clearing(
+        &self,
+        state: &State,
+        name: &str,
+        found: &FoundTarget,
+    ) -> impl Fn() -> Result<()> + use<> {
+        let is_absent = !found.exists && state.view.is_absent(name);
+        let known = if is_absent { state.contents_in_the_way(name) } else { Vec::new() };
         let path = self.site.on_prefix(name);
-        if state.contents_in_the_way(name).is_empty() {
-            return ns::remove(&path);
-        }
-        let is_in_the_way = || !self.is_made_anew(state, name) && path.symlink_metadata().is_ok();
         let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
         let host = self.site.host.clone();
-        ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
+        move || match known.is_empty() {
+            _ if !is_absent => Ok(()),
+            true => ns::remove(&path),
+            false => {
+                let is_in_the_way =
+                    || !is_made_anew(&path, &known) && path.symlink_metadata().is_ok();
+                let host = host.clone();
+                ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
+            }
+        }
     }
 
     /// Returns what lies in the cache where a new file is to be made, and is an older one that has
@@ -429,4 +441,10 @@ impl Contents {
         }
         Ok(())
     }
+}
+
+/// Tells whether the file at `path` is another one than those that are `known`.
+fn is_made_anew(path: &Path, known: &[FileMeta]) -> bool {
+    let is_known = || known.iter().any(|meta| is_published(path, meta));
+    !known.is_empty() && matches!(ns::on_prefix(path), OnPrefix::File { .. }) && !is_known()
 }
