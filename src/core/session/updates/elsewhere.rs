@@ -62,12 +62,9 @@ impl Updates {
         }
         let deleted = heard.iter().flat_map(|(_, news)| news.named("DELETED"));
         let is_here = |name: &String| state.is_made_here(name, &self.site.on_prefix(name));
-        let made_here: BTreeSet<String> = deleted.filter(is_here).collect();
+        let made_here = deleted.filter(is_here).collect();
         for (rank, news) in &heard {
             state.hear_of_names(*rank, news, &made_here);
-            let deleted = news.named("DELETED").filter(|name| !made_here.contains(name));
-            let deleted = deleted.filter_map(|name| self.rank.file_ref(&name));
-            deleted.for_each(|file| state.machine.deleted_just_now(&file));
         }
         for (_, news) in near.iter().chain(&heard).filter(|(rank, _)| *rank != self.site.rank) {
             state.own.joined.hear(news.named("JOINED"));
