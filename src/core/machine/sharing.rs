@@ -141,10 +141,7 @@ impl Machine {
     /// Notes that another rank has just deleted this file, so it was written before, although no
     /// sync point says so.
     pub(crate) fn deleted_just_now(&mut self, file: &FileRef) {
-        for dataset in &mut self.facts.series[file.series].datasets {
-            let held = [dataset.files.get_mut(&file.name), dataset.left.get_mut(&file.name)];
-            held.into_iter().flatten().for_each(|file| file.outlived = true);
-        }
+        self.facts.note_gone(file);
     }
 
     /// Notes that another rank of the node has just begun to write this file on the PFS: what this

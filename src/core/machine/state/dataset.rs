@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{Deleted, LocalFile, NameFacts, OnPfs};
+use super::file::{Begun, Deleted, LocalFile, NameFacts, OnPfs};
 use crate::machine::terms::{DatasetKey, FileRef, Reason, set_hash};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,10 @@ impl LocalDataset {
         self.refused.remove(&file.name);
         (entry.published, entry.outlived) = (OnPfs::No, false);
         (entry.on_prefix, entry.keeps_copy) = (on_prefix, false);
-        (entry.joined, entry.made) = (false, false);
+        entry.joined = false;
+        if entry.begun == Begun::Made {
+            entry.begun = Begun::InPlace;
+        }
     }
 
     pub fn is_unsealed(&self) -> bool {

@@ -8,6 +8,8 @@ pub enum Begun {
     /// The program changes it in place at each checkpoint.
     #[default]
     InPlace,
+    /// There was none.
+    Made,
     Anew,
     /// Made anew, and changed in place after a sync point. If the program makes it anew the next
     /// time, too, that was the rest of a checkpoint.
@@ -73,8 +75,6 @@ pub struct LocalFile {
     /// It has been deleted since it was written, by another rank, or before its dataset was sealed.
     pub outlived: bool,
     pub joined: bool,
-    /// The last open has made or emptied it.
-    pub made: bool,
     pub begun: Begun,
 }
 
@@ -96,7 +96,8 @@ impl LocalFile {
     /// Tells whether it was written, and a sync point of `count` has been passed since. What this
     /// rank has made and left empty is for others to write to, unless it has been deleted.
     pub fn is_past(&self, count: u64) -> bool {
-        let is_written = self.bytes > 0 || !self.made || self.outlived || self.is_deleted();
+        let is_made = matches!(self.begun, Begun::Made | Begun::Anew);
+        let is_written = self.bytes > 0 || !is_made || self.outlived || self.is_deleted();
         self.open == 0 && is_written && self.closed_before.is_some_and(|sync| sync <= count)
     }
 

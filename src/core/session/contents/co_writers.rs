@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::handles::Base;
 use crate::log::messages;
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::namespace::{Place, WriteClaim, WriteStart};
+use crate::namespace::{Place, Sought, WriteClaim, WriteStart};
 use crate::session::{contents::Contents, node::State};
 use crate::system::{monotonic_ms, test_pause};
 
@@ -141,13 +141,6 @@ impl Contents {
         }
     }
 
-    fn place(&self, state: &State, name: &str) -> Place {
-        match self.rank.file_ref(name) {
-            Some(file) => state.view.place(&file),
-            None => state.view.place(name),
-        }
-    }
-
     /// Claims what this rank is about to write: `enter` says so, after `put`. `false`: another rank
     /// was there before, so that all is to be looked at again.
     pub(crate) fn write_in_turn(
@@ -159,11 +152,13 @@ impl Contents {
     ) -> Result<bool> {
         let WriteStart { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
+        let file = self.rank.file_ref(name);
+        let sought = || Sought { name, file: file.as_ref() };
         self.node.tell_neighbours(state);
         loop {
             others |= self.node.hear_neighbours(state).of(name);
             others |= self.node.honour(state, name).is_some();
-            if others && (copies || self.place(state, name) != found.place) {
+            if others && (copies || state.view.place(sought()) != found.place) {
                 return Ok(false);
             }
             let is_there = |key| state.view.is_taken(key, name) || state.view.is_made(key, name);

@@ -1,7 +1,7 @@
 //! What an open is made of: where the file is that a name leads to, and how a new content of it
 //! gets its place, in a dataset's directory or on the PFS.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
@@ -16,14 +16,12 @@ use crate::namespace::{
     self as ns, Answer, FoundTarget, OnPrefix, OpenIntent, Place, WriteClaim, WriteStart,
 };
 use crate::params::keys;
-use crate::records::FileMeta;
 use crate::session::{
     contents::Contents,
     node::{State, neighbours::Locked},
     rank::lock,
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
-use crate::transfer::is_published;
 
 impl Contents {
     /// Lets the machine learn who reads what.
@@ -127,7 +125,8 @@ impl Contents {
             false => {
                 let makes_in = (!found.exists).then_some(&placed.key);
                 let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
-                let outdated = self.outdated_target(&state, name, &placed.key, found);
+                let outdated = makes_in.and_then(|key| state.outdated_in(key, name));
+                let outdated = outdated.filter(|_| !parted);
                 let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
                 self.write_in_turn(&mut state, writing, &mut put, &mut enter)
             }
@@ -243,8 +242,8 @@ impl Contents {
     }
 
     /// Brings the file's present content to the PFS, or makes room for it there; `enter` tells that
-    /// it will be written there. What another rank may be changing there is left alone. `false`: see
-    /// [`Self::write_in_turn`].
+    /// it will be written there. What another rank may be changing there is left alone. `false`:
+    /// see [`Self::write_in_turn`].
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
@@ -277,60 +276,21 @@ impl Contents {
         }
     }
 
-    /// Tells whether another node has made another file under the name, on the PFS, than what was
-    /// deleted or hidden.
-    pub(crate) fn is_made_anew(&self, state: &State, name: &str) -> bool {
-        is_made_anew(&self.site.on_prefix(name), &state.contents_in_the_way(name))
-    }
-
-    /// Removes what would be in the way of a new file, as [`Self::clearing`] says.
-    pub(crate) fn clear_prefix(
-        &self,
-        state: &State,
-        name: &str,
-        found: &FoundTarget,
-    ) -> Result<()> {
-        self.clearing(state, name, found)()
-    }
-
-    /// Returns what removes that: one that waits for its deletion, or is hidden. What a rank of
-    /// another node has made there since stays: both open one file, and of those that come at the
-    /// same time one removes the old one.
-    fn clearing(
+    /// Returns what removes an older file on the PFS that is in the way of a new one: it does so in
+    /// the turn of who makes that.
+    pub(crate) fn clearing(
         &self,
         state: &State,
         name: &str,
         found: &FoundTarget,
     ) -> impl Fn() -> Result<()> + use<> {
-        let is_absent = !found.exists && state.view.is_absent(name);
-        let known = if is_absent { state.contents_in_the_way(name) } else { Vec::new() };
-        let path = self.site.on_prefix(name);
+        let older = state.in_the_way(name, self.site.on_prefix(name)).filter(|_| !found.exists);
         let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
         let host = self.site.host.clone();
-        move || match known.is_empty() {
-            _ if !is_absent => Ok(()),
-            true => ns::remove(&path),
-            false => {
-                let is_in_the_way =
-                    || !is_made_anew(&path, &known) && path.symlink_metadata().is_ok();
-                let host = host.clone();
-                ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
-            }
+        move || {
+            let (older, host) = (older.as_ref(), host.clone());
+            older.map_or(Ok(()), |older| older.remove(&lock, move || host.enter_thread()))
         }
-    }
-
-    /// Returns what lies in the cache where a new file is to be made, and is an older one that has
-    /// been deleted. What has no such reason to be there, another rank of the node has made.
-    fn outdated_target(
-        &self,
-        state: &State,
-        name: &str,
-        key: &DatasetKey,
-        found: &FoundTarget,
-    ) -> Option<PathBuf> {
-        let layer = state.view.layer(key).filter(|_| !found.exists)?;
-        let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
-        (outdated && !self.is_parted(state, name)).then(|| layer.dir.join(name))
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would
@@ -441,10 +401,4 @@ impl Contents {
         }
         Ok(())
     }
-}
-
-/// Tells whether the file at `path` is another one than those that are `known`.
-fn is_made_anew(path: &Path, known: &[FileMeta]) -> bool {
-    let is_known = || known.iter().any(|meta| is_published(path, meta));
-    !known.is_empty() && matches!(ns::on_prefix(path), OnPrefix::File { .. }) && !is_known()
 }

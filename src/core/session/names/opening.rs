@@ -99,7 +99,7 @@ impl Names {
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
-                if !found.exists && self.contents.clear_prefix(&state, name, &found).is_ok() {
+                if !found.exists && self.contents.clearing(&state, name, &found)().is_ok() {
                     state.view.revive(name);
                 }
                 Some(found.in_place())
@@ -220,9 +220,10 @@ impl Names {
     /// too.
     fn is_made_elsewhere(&self, state: &mut State, name: &str) -> bool {
         let together = state.own.making.as_deref() == Some(name);
+        let path = self.site.on_prefix(name);
         let is_made = state.view.place(name) == Place::Deleted
-            && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
-            && (together || self.contents.is_made_anew(state, name));
+            && ns::on_prefix(&path) != OnPrefix::Absent
+            && (together || state.in_the_way(name, path).is_some_and(|it| it.is_made_anew()));
         if is_made {
             state.view.revive(name);
         }

@@ -98,8 +98,8 @@ impl NameWatch {
         stay.contains_key(&name) && !stay.contains_key(&kind)
     }
 
-    /// Notes `kinds` of files that this rank has sealed; what it writes together with others counts,
-    /// too, if it has deleted its own since: all of them go on in the same way.
+    /// Notes `kinds` of files that this rank has sealed. What it writes together with others counts
+    /// if it has deleted its own since, too: all of them go on in the same way.
     pub fn learn_kinds(&mut self, facts: &RunFacts, series: usize, kinds: Vec<u64>) {
         let together = self.shared[series].together.iter();
         let own = together.filter(|(_, ranks)| ranks.contains(&facts.config.rank));
@@ -154,6 +154,13 @@ impl NameWatch {
     /// Tells whether there are such names, or were.
     pub fn knows_parted(&self, facts: &RunFacts) -> bool {
         facts.config.caches_parts && self.shared.iter().any(|names| names.parts)
+    }
+
+    /// Tells whether several ranks of one node write the file: of the copies that each would have
+    /// of it one would replace the others.
+    pub fn has_co_writers(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        let writers = self.shared[file.series].co_writers(name_hash(&file.masked));
+        writers.is_some_and(|ranks| facts.config.are_on_one_node(ranks))
     }
 
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
