@@ -3,7 +3,7 @@
 use super::matters::deletions::{Tombstone, deletes_too_early};
 use super::parts::Machine;
 use super::state::{Deleted, LocalDataset, LocalFile, Phase, Status};
-use super::terms::{DatasetKey, Deletion, FileRef, Gone};
+use super::terms::{DatasetKey, Deletion, FileRef, Gone, name_hash};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Removal<'a> {
@@ -148,7 +148,8 @@ impl Machine {
         if removed.as_ref().is_some_and(gives_up) && !goes_on && !marker {
             dataset.abandoned.insert(file.name.clone());
         }
-        if !self.facts.config.series[file.series].has_id {
+        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
+        if writers.is_some() && !self.facts.config.series[file.series].has_id {
             let removed = removed.map(|held| LocalFile { outlived: true, ..held });
             dataset.left.extend(removed.map(|held| (file.name.clone(), held)));
         }
