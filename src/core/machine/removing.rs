@@ -3,7 +3,7 @@
 use super::matters::deletions::{Tombstone, deletes_too_early};
 use super::parts::Machine;
 use super::state::{Deleted, LocalDataset, LocalFile, Phase, Status};
-use super::terms::{DatasetKey, Deletion, FileRef, Gone, name_hash};
+use super::terms::{DatasetKey, Deletion, FileRef, Gone};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Removal<'a> {
@@ -17,6 +17,7 @@ pub enum Removal<'a> {
 /// What has come of a removal, the newest dataset first.
 #[derive(Default)]
 struct Removed {
+    unlinks: bool,
     answer: Option<Deletion>,
     /// The newest dataset that keeps the file.
     holder: Option<DatasetKey>,
@@ -59,7 +60,7 @@ impl Machine {
         let caches = self.facts.keeps_any(file.series) && !self.facts.is_passive();
         let unlinks = matches!(removal, Removal::Unlink) && caches;
         let amends = unlinks && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
-        let mut course = Removed { amends, ..Removed::default() };
+        let mut course = Removed { unlinks, amends, ..Removed::default() };
         for at in (0..self.facts.series[file.series].datasets.len()).rev() {
             if self.facts.series[file.series].datasets[at].holds(&file.name) {
                 self.delete_from(file, at, into, &mut course);
@@ -103,7 +104,7 @@ impl Machine {
         let amends = !open && std::mem::take(&mut course.amends);
         let id = self.facts.id_of(&key);
         if open && !early {
-            let revoke = self.remove_from(file, at, goes_on);
+            let revoke = self.remove_from(file, at, goes_on, course.unlinks);
             let answer = if revoke { Deletion::NowAfterRevoke } else { Deletion::Now };
             course.answer.get_or_insert(answer);
             return;
@@ -138,7 +139,7 @@ impl Machine {
 
     /// Takes the file out of a dataset that is to be sealed without it; tells whether its record
     /// has to be revoked.
-    fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool) -> bool {
+    fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool, unlinks: bool) -> bool {
         let (count, marker) = (self.facts.agreement.count, self.facts.is_marker(file));
         let datasets = &mut self.facts.series[file.series].datasets;
         let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
@@ -148,8 +149,8 @@ impl Machine {
         if removed.as_ref().is_some_and(gives_up) && !goes_on && !marker {
             dataset.abandoned.insert(file.name.clone());
         }
-        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
-        if writers.is_some() && !self.facts.config.series[file.series].has_id {
+        // What is made anew after a rename may be what a program with rotating names writes.
+        if unlinks && !self.facts.config.series[file.series].has_id {
             let removed = removed.map(|held| LocalFile { outlived: true, ..held });
             dataset.left.extend(removed.map(|held| (file.name.clone(), held)));
         }

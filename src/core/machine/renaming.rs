@@ -22,6 +22,11 @@ impl Machine {
         self.facts.tick(now_ms);
         let open = from.map_or(0, |file| self.facts.open_count(file));
         let to = to.filter(|to| !self.facts.is_passive() && !self.logs.is_left_alone(to));
+        // Where it was deleted before, that was to make room for this one.
+        if let Some(to) = to {
+            let datasets = self.facts.series[to.series].datasets.iter_mut();
+            datasets.for_each(|dataset| drop(dataset.left.remove(&to.name)));
+        }
         let into = to.map(|to| self.rotations.target_of_rename(&self.facts, from, to));
         if let Some((from, to)) = from.zip(to) {
             self.learn_new_name(from, to);
