@@ -58,8 +58,9 @@ impl Machine {
         };
         self.keeping.note_given_up(&self.facts, file, into);
         let caches = self.facts.keeps_any(file.series) && !self.facts.is_passive();
-        let unlinks = matches!(removal, Removal::Unlink) && caches;
-        let amends = unlinks && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
+        let unlinks = matches!(removal, Removal::Unlink);
+        let amends =
+            unlinks && caches && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
         let mut course = Removed { unlinks, amends, ..Removed::default() };
         for at in (0..self.facts.series[file.series].datasets.len()).rev() {
             if self.facts.series[file.series].datasets[at].holds(&file.name) {
