@@ -19,7 +19,7 @@ use program::{Author, Checkpoint, Naming};
 
 const PROGRAMS: u64 = 60;
 /// They take long: files leave the caches again and again.
-const PROGRAMS_OF_ONE_NAME: u64 = 24;
+const PROGRAMS_OF_ONE_NAME: u64 = 12;
 const CHECKPOINTS: u64 = 6;
 const HOSTS: [&str; 6] = ["ab", "aabb", "abab", "abc", "aabc", "aaa"];
 /// One node, too, where ranks find each other's files.
