@@ -5,7 +5,7 @@ use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
-    Why,
+    Why, name_hash,
 };
 
 impl Machine {
@@ -22,12 +22,9 @@ impl Machine {
         if self.logs.expect_append(&self.facts, file, intent) {
             self.watch.mark_unsafe(&mut self.facts, file, Why::GoesOn);
         }
-        if intent.rewrites() && !self.facts.config.series[file.series].has_id {
-            self.facts.note_gone(file); // if only by this open
-        }
         if intent.rewrites() {
             let placed = self.place(file, None);
-            self.facts.note_anew(&placed.key, file, intent);
+            self.facts.note_anew(&placed.key, file, intent.truncates);
             return Placement::Dataset(placed);
         }
         match self.facts.holder(file) {
@@ -38,7 +35,7 @@ impl Machine {
                 if !self.facts.file_is_on_prefix(&key, &file.name)
                     || (status != Status::Open
                         && self.stays_on_prefix(file).is_none()
-                        && !self.watch.has_co_writers(&self.facts, file)
+                        && !self.has_co_writers(file)
                         && !self.is_still_watched(&key, &file.name, status)) =>
             {
                 Placement::CopyUp { from: key }
@@ -49,6 +46,13 @@ impl Machine {
                 Placement::Dataset(self.place(file, Some(reason)))
             }
         }
+    }
+
+    /// Tells whether several ranks of one node write the file: of the copies that each would have
+    /// of it on the PFS one would replace the others.
+    fn has_co_writers(&self, file: &FileRef) -> bool {
+        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
+        writers.is_some_and(|ranks| self.facts.config.are_on_one_node(ranks))
     }
 
     /// Tells whether all that was seen of the file is one checkpoint that the program may go on

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use scr_abi::BARRIERS_CARRY;
 use scr_abi::accesses::{Access, Deed, Moment, Within, trait_bit};
-use scr_abi::change::{CHANGES, EMPTIES};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
@@ -82,7 +81,9 @@ impl Host for Files {
     }
 
     fn wake(&self, token: u64) {
-        self.wake_to(token, CHANGES);
+        self.alike(token, true).into_iter().for_each(|token| {
+            let _ = self.replace(token, 0);
+        });
     }
 
     fn move_out(&self, token: u64) {
@@ -173,18 +174,10 @@ impl Files {
         open.into_iter().filter(|(_, held)| same(held)).map(|(token, _)| token).collect()
     }
 
-    /// What reads a file that must not change gets one that may, before that `change`.
-    fn wake_to(&self, token: u64, change: i32) {
-        self.alike(token, true).into_iter().for_each(|token| {
-            let _ = self.replace(token, change);
-        });
-    }
-
     /// The descriptor of `token` becomes the one that the session gives for it.
     fn replace(&self, token: u64, errno: i32) -> bool {
         let (Some(held), Some(session)) = (self.held(token), self.session()) else { return false };
-        // Not locked: while this waits for others, another thread may have to move the file.
-        let Ok(file) = held.file.lock().unwrap().try_clone() else { return false };
+        let mut file = held.file.lock().unwrap();
         let new = session.names.evacuate(token, file.as_raw_fd(), errno);
         if new < 0 {
             return false;
@@ -192,7 +185,7 @@ impl Files {
         held.lazy.store(false, Ordering::SeqCst);
         *held.course.lock().unwrap() = None;
         // SAFETY: the session has opened it for us.
-        *held.file.lock().unwrap() = unsafe { File::from_raw_fd(new) };
+        *file = unsafe { File::from_raw_fd(new) };
         true
     }
 
@@ -296,15 +289,11 @@ pub struct Open<'a> {
 }
 
 impl Open<'_> {
-    fn before(&self, change: i32) {
-        if self.held.lazy.load(Ordering::SeqCst) {
-            self.door.wake_to(self.token, change);
-        }
-    }
-
     /// Before the first change, and after an error: the call is made again where it may succeed.
     fn changing(&self, call: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
-        self.before(CHANGES);
+        if self.held.lazy.load(Ordering::SeqCst) {
+            self.door.wake(self.token);
+        }
         loop {
             let Err(error) = mortal::program(|| call(&mut self.held.file.lock().unwrap())) else {
                 return Ok(());
@@ -404,7 +393,6 @@ impl Open<'_> {
     /// The program's ftruncate(2).
     pub fn set_size(&self, bytes: u64) -> io::Result<()> {
         *self.held.course.lock().unwrap() = None;
-        self.before(if bytes == 0 { EMPTIES } else { CHANGES });
         self.changing(|file| file.set_len(bytes))?;
         self.log(Deed::Cut, 0, bytes);
         Ok(())

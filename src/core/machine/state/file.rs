@@ -8,8 +8,6 @@ pub enum Begun {
     /// The program changes it in place at each checkpoint.
     #[default]
     InPlace,
-    /// There was none.
-    Made,
     Anew,
     /// Made anew, and changed in place after a sync point. If the program makes it anew the next
     /// time, too, that was the rest of a checkpoint.
@@ -72,7 +70,7 @@ pub struct LocalFile {
     pub closed_before: Option<u64>,
     /// Of its present content, flushes of all ranks apart.
     pub published: OnPfs,
-    /// It has been deleted since it was written, by another rank, or before its dataset was sealed.
+    /// Another rank of the node has deleted it since it was written.
     pub outlived: bool,
     pub joined: bool,
     pub begun: Begun,
@@ -93,12 +91,9 @@ impl LocalFile {
         }
     }
 
-    /// Tells whether it was written, and a sync point of `count` has been passed since. What this
-    /// rank has made and left empty is for others to write to, unless it has been deleted.
+    /// Tells whether it was written, and a sync point of `count` has been passed since.
     pub fn is_past(&self, count: u64) -> bool {
-        let is_made = matches!(self.begun, Begun::Made | Begun::Anew);
-        let is_written = self.bytes > 0 || !is_made || self.outlived || self.is_deleted();
-        self.open == 0 && is_written && self.closed_before.is_some_and(|sync| sync <= count)
+        self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
     }
 
     /// Notes that another rank writes it on the PFS from now on; the sealed dataset has what it

@@ -99,17 +99,9 @@ impl RunFacts {
         again
     }
 
-    /// Notes that what this rank has written of the file is no more, or no longer all of it.
-    pub fn note_gone(&mut self, file: &FileRef) {
-        for dataset in &mut self.series[file.series].datasets {
-            let held = [dataset.files.get_mut(&file.name), dataset.left.get_mut(&file.name)];
-            held.into_iter().flatten().for_each(|file| file.outlived = true);
-        }
-    }
-
-    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) {
+    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
         if let Some(held) = self.file_mut(key, &file.name) {
-            held.begun = if intent.truncates { Begun::Anew } else { Begun::Made };
+            held.begun = if anew { Begun::Anew } else { Begun::InPlace };
         }
     }
 }

@@ -44,8 +44,7 @@ impl Handles {
         let cached = matches!(found.place, Place::Cached(..));
         let added = || state.view.is_added(of, name);
         let in_progress = cached && (state.machine.is_in_progress(of) || added());
-        let changes = intent.truncate || in_progress || state.machine.is_shared(file, of);
-        if manner == Manner::Lazy && !changes {
+        if manner == Manner::Lazy && !intent.truncate && !in_progress {
             return Some(state.open_lazily(name, of, &origin));
         }
         let placement = match in_progress {
