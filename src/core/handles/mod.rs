@@ -6,6 +6,7 @@ mod base;
 mod checksums;
 mod groups;
 mod holdings;
+mod in_the_way;
 mod loan;
 mod parted;
 mod rank_state;

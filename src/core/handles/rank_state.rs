@@ -275,14 +275,6 @@ impl State {
         written || !left() && self.is_sealed_in_parts(key, name)
     }
 
-    /// Returns what the PFS may have under a name that is deleted or hidden, where other nodes may
-    /// make another file of it; nothing if that is not known, or there is no other node.
-    pub fn contents_in_the_way(&self, name: &str) -> Vec<FileMeta> {
-        let nodes = self.machine.nodes();
-        let alone = nodes.iter().all(|node| *node == nodes[0]);
-        if alone { Vec::new() } else { self.view.contents_in_the_way(name) }
-    }
-
     /// Tells whether this rank has written a file on the PFS, where it found older content, of
     /// which others may have parts in their caches.
     pub fn wrote_outside(&self, key: &DatasetKey, file: &FileRef) -> bool {

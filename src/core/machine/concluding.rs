@@ -168,7 +168,7 @@ impl Machine {
         };
         let files = self.facts.files_of(key).map(|(_, file)| file).filter(|file| seen(file));
         let kinds: Vec<u64> = files.map(|file| file.named.kind).collect();
-        self.watch.learn_kinds(key.series, kinds);
+        self.watch.learn_kinds(&self.facts, key.series, kinds);
         if plan.confirmed {
             self.confirmed(key);
         } else if self.facts.shared.series[key.series].routing == Routing::Learning

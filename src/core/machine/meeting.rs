@@ -154,7 +154,7 @@ impl Machine {
     }
 
     fn take_verdicts(&mut self, series: usize, reports: &[Report]) {
-        let parted = self.watch.parted(series, &self.facts.config);
+        let parted = self.watch.shared()[series].parted(&self.facts.config);
         for judged in self.verdicts.listen(&mut self.facts, series, reports, &parted) {
             self.watch.judged(&mut self.facts, series, judged);
             if matches!(self.watch.why(series, judged.name), Some(Why::Tries(_))) {

@@ -22,9 +22,14 @@ impl Machine {
         if self.logs.expect_append(&self.facts, file, intent) {
             self.watch.mark_unsafe(&mut self.facts, file, Why::GoesOn);
         }
+        if intent.rewrites() && !self.facts.config.series[file.series].has_id {
+            let names = &self.watch.shared()[file.series];
+            let together = names.co_writers(name_hash(&file.masked)).is_some();
+            self.facts.note_gone(file, together); // if only by this open
+        }
         if intent.rewrites() {
             let placed = self.place(file, None);
-            self.facts.note_anew(&placed.key, file, intent.truncates);
+            self.facts.note_anew(&placed.key, file, intent);
             return Placement::Dataset(placed);
         }
         match self.facts.holder(file) {
@@ -35,7 +40,7 @@ impl Machine {
                 if !self.facts.file_is_on_prefix(&key, &file.name)
                     || (status != Status::Open
                         && self.stays_on_prefix(file).is_none()
-                        && !self.has_co_writers(file)
+                        && !self.watch.has_co_writers(&self.facts, file)
                         && !self.is_still_watched(&key, &file.name, status)) =>
             {
                 Placement::CopyUp { from: key }
@@ -46,13 +51,6 @@ impl Machine {
                 Placement::Dataset(self.place(file, Some(reason)))
             }
         }
-    }
-
-    /// Tells whether several ranks of one node write the file: of the copies that each would have
-    /// of it on the PFS one would replace the others.
-    fn has_co_writers(&self, file: &FileRef) -> bool {
-        let writers = self.watch.shared()[file.series].co_writers(name_hash(&file.masked));
-        writers.is_some_and(|ranks| self.facts.config.are_on_one_node(ranks))
     }
 
     /// Tells whether all that was seen of the file is one checkpoint that the program may go on

@@ -201,6 +201,7 @@ impl Machine {
     /// put together with what they write.
     pub(crate) fn is_shared(&self, file: &FileRef, of: &DatasetKey) -> bool {
         self.watch.why_stays(file).is_some()
+            || self.watch.has_co_writers(&self.facts, file)
             || self.facts.file(of, &file.name).is_some_and(|held| held.moved)
     }
 

@@ -17,6 +17,7 @@ pub enum Removal<'a> {
 /// What has come of a removal, the newest dataset first.
 #[derive(Default)]
 struct Removed {
+    unlinks: bool,
     answer: Option<Deletion>,
     /// The newest dataset that keeps the file.
     holder: Option<DatasetKey>,
@@ -57,9 +58,10 @@ impl Machine {
         };
         self.keeping.note_given_up(&self.facts, file, into);
         let caches = self.facts.keeps_any(file.series) && !self.facts.is_passive();
-        let unlinks = matches!(removal, Removal::Unlink) && caches;
-        let amends = unlinks && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
-        let mut course = Removed { amends, ..Removed::default() };
+        let unlinks = matches!(removal, Removal::Unlink);
+        let amends =
+            unlinks && caches && self.facts.is_marker(file) && !self.facts.goes_with_next(file);
+        let mut course = Removed { unlinks, amends, ..Removed::default() };
         for at in (0..self.facts.series[file.series].datasets.len()).rev() {
             if self.facts.series[file.series].datasets[at].holds(&file.name) {
                 self.delete_from(file, at, into, &mut course);
@@ -103,7 +105,7 @@ impl Machine {
         let amends = !open && std::mem::take(&mut course.amends);
         let id = self.facts.id_of(&key);
         if open && !early {
-            let revoke = self.remove_from(file, at, goes_on);
+            let revoke = self.remove_from(file, at, goes_on, course.unlinks);
             let answer = if revoke { Deletion::NowAfterRevoke } else { Deletion::Now };
             course.answer.get_or_insert(answer);
             return;
@@ -138,14 +140,20 @@ impl Machine {
 
     /// Takes the file out of a dataset that is to be sealed without it; tells whether its record
     /// has to be revoked.
-    fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool) -> bool {
+    fn remove_from(&mut self, file: &FileRef, at: usize, goes_on: bool, unlinks: bool) -> bool {
         let (count, marker) = (self.facts.agreement.count, self.facts.is_marker(file));
+        let has_id = self.facts.config.series[file.series].has_id;
         let datasets = &mut self.facts.series[file.series].datasets;
         let followed = datasets[at + 1..].iter().any(LocalDataset::is_successor);
         let dataset = &mut datasets[at];
-        let gives_up = |held: LocalFile| held.is_past(count) || followed;
-        if dataset.files.remove(&file.name).is_some_and(gives_up) && !goes_on && !marker {
+        let removed = dataset.files.remove(&file.name);
+        let gives_up = |held: &LocalFile| held.is_past(count) || followed;
+        if removed.as_ref().is_some_and(gives_up) && !goes_on && !marker {
             dataset.abandoned.insert(file.name.clone());
+        }
+        if let Some(mut held) = removed.filter(|_| !has_id) {
+            held.deleted = if unlinks { Deleted::Yes } else { Deleted::Renamed };
+            dataset.left.insert(file.name.clone(), held);
         }
         let revoke = std::mem::take(&mut dataset.prepared);
         dataset.phase = Phase::Open;

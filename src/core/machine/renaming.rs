@@ -3,7 +3,9 @@
 use super::parts::Machine;
 use super::removing::Removal;
 use super::state::{LocalDataset, NameFacts, Status};
-use super::terms::{DatasetKey, FileRef, LeftBehind, Placement, Reason, Renamed, Why, name_hash};
+use super::terms::{
+    DatasetKey, FileRef, Intent, LeftBehind, Placement, Reason, Renamed, Why, name_hash,
+};
 
 impl Machine {
     /// Takes a rename by the program; at least one end matched a pattern. The new name counts as
@@ -20,6 +22,11 @@ impl Machine {
         self.facts.tick(now_ms);
         let open = from.map_or(0, |file| self.facts.open_count(file));
         let to = to.filter(|to| !self.facts.is_passive() && !self.logs.is_left_alone(to));
+        // Where it was deleted before, that was to make room for this one.
+        if let Some(to) = to {
+            let datasets = self.facts.series[to.series].datasets.iter_mut();
+            datasets.for_each(|dataset| drop(dataset.left.remove(&to.name)));
+        }
         let into = to.map(|to| self.rotations.target_of_rename(&self.facts, from, to));
         if let Some((from, to)) = from.zip(to) {
             self.learn_new_name(from, to);
@@ -40,7 +47,7 @@ impl Machine {
                 let keep = keep.map(|keep| stays.unwrap_or(keep));
                 self.watch.note_rewrite(&self.facts, to, &into);
                 let placed = self.put(to, into, keep);
-                self.facts.note_anew(&placed.key, to, true);
+                self.facts.note_anew(&placed.key, to, Intent::REWRITE);
                 if open == 0 {
                     self.write_closed(&placed.key, &to.name, bytes, now_ms);
                 } else if let Some(dataset) = self.facts.series[to.series].find_mut(&placed.key)

@@ -138,10 +138,10 @@ impl Machine {
         }
     }
 
-    /// Notes that another rank of the node has just deleted this file, so it was written before,
-    /// although no sync point says so.
+    /// Notes that another rank has just deleted this file, so it was written before, although no
+    /// sync point says so.
     pub(crate) fn deleted_just_now(&mut self, file: &FileRef) {
-        self.facts.series[file.series].held(&file.name).for_each(|file| file.outlived = true);
+        self.facts.note_gone(file, true);
     }
 
     /// Notes that another rank of the node has just begun to write this file on the PFS: what this
@@ -235,7 +235,9 @@ impl Machine {
             let keeps = ranks[0] == self.facts.config.rank;
             let own = self.facts.own_mut(key).filter(|_| !keeps);
             match (spoiled, &mut self.conference) {
-                (None, _) => drop(own.and_then(|own| own.files.remove(&file.name))),
+                (None, _) => {
+                    own.into_iter().for_each(|own| own.leave(&file.name));
+                }
                 (Some(why), Some(conference)) => {
                     let vote = conference.votes.entry(key.clone()).or_default();
                     vote.invalid.get_or_insert_with(|| (ranks[0], why.clone()));

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use scr_abi::BARRIERS_CARRY;
 use scr_abi::accesses::{Access, Deed, Moment, Within, trait_bit};
+use scr_abi::change::{CHANGES, EMPTIES};
 use scr_core::files::Crc32;
 use scr_core::log::{Voice, speak_as};
 use scr_core::session::{Answer, Door, Host, Note, Session, TOKEN_LAZY};
@@ -81,9 +82,7 @@ impl Host for Files {
     }
 
     fn wake(&self, token: u64) {
-        self.alike(token, true).into_iter().for_each(|token| {
-            let _ = self.replace(token, 0);
-        });
+        self.wake_to(token, CHANGES);
     }
 
     fn move_out(&self, token: u64) {
@@ -174,10 +173,18 @@ impl Files {
         open.into_iter().filter(|(_, held)| same(held)).map(|(token, _)| token).collect()
     }
 
+    /// What reads a file that must not change gets one that may, before that `change`.
+    fn wake_to(&self, token: u64, change: i32) {
+        self.alike(token, true).into_iter().for_each(|token| {
+            let _ = self.replace(token, change);
+        });
+    }
+
     /// The descriptor of `token` becomes the one that the session gives for it.
     fn replace(&self, token: u64, errno: i32) -> bool {
         let (Some(held), Some(session)) = (self.held(token), self.session()) else { return false };
-        let mut file = held.file.lock().unwrap();
+        // Not locked: while this waits for others, another thread may have to move the file.
+        let Ok(file) = held.file.lock().unwrap().try_clone() else { return false };
         let new = session.names.evacuate(token, file.as_raw_fd(), errno);
         if new < 0 {
             return false;
@@ -185,7 +192,7 @@ impl Files {
         held.lazy.store(false, Ordering::SeqCst);
         *held.course.lock().unwrap() = None;
         // SAFETY: the session has opened it for us.
-        *file = unsafe { File::from_raw_fd(new) };
+        *held.file.lock().unwrap() = unsafe { File::from_raw_fd(new) };
         true
     }
 
@@ -289,11 +296,15 @@ pub struct Open<'a> {
 }
 
 impl Open<'_> {
+    fn before(&self, change: i32) {
+        if self.held.lazy.load(Ordering::SeqCst) {
+            self.door.wake_to(self.token, change);
+        }
+    }
+
     /// Before the first change, and after an error: the call is made again where it may succeed.
     fn changing(&self, call: impl Fn(&mut File) -> io::Result<()>) -> io::Result<()> {
-        if self.held.lazy.load(Ordering::SeqCst) {
-            self.door.wake(self.token);
-        }
+        self.before(CHANGES);
         loop {
             let Err(error) = mortal::program(|| call(&mut self.held.file.lock().unwrap())) else {
                 return Ok(());
@@ -393,6 +404,7 @@ impl Open<'_> {
     /// The program's ftruncate(2).
     pub fn set_size(&self, bytes: u64) -> io::Result<()> {
         *self.held.course.lock().unwrap() = None;
+        self.before(if bytes == 0 { EMPTIES } else { CHANGES });
         self.changing(|file| file.set_len(bytes))?;
         self.log(Deed::Cut, 0, bytes);
         Ok(())

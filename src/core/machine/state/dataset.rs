@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{Deleted, LocalFile, NameFacts, OnPfs};
+use super::file::{Begun, Deleted, LocalFile, NameFacts, OnPfs};
 use crate::machine::terms::{DatasetKey, FileRef, Reason, set_hash};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub struct LocalDataset {
     /// When the program last did something to a file of it.
     pub changed_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
+    /// Files that this rank wrote, and no longer answers for: another rank does, or it has deleted
+    /// what others write, too.
+    pub left: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
     /// Files that could not be opened for writing, not even on the PFS, and why. An open that
     /// succeeds after all makes good for it.
@@ -74,6 +77,11 @@ impl LocalDataset {
 
     pub fn is_successor(&self) -> bool {
         self.begun && !self.returns
+    }
+
+    /// Leaves the file to another rank, which answers for it.
+    pub fn leave(&mut self, name: &str) {
+        self.left.extend(self.files.remove_entry(name));
     }
 
     /// Opens that are not closed. A file whose directory is to be renamed counts as open, and so
@@ -125,11 +133,15 @@ impl LocalDataset {
         entry.open += 1;
         entry.deleted = Deleted::No;
         entry.moved = false;
+        self.left.remove(&file.name);
         self.abandoned.remove(&file.name);
         self.refused.remove(&file.name);
         (entry.published, entry.outlived) = (OnPfs::No, false);
         (entry.on_prefix, entry.keeps_copy) = (on_prefix, false);
         entry.joined = false;
+        if entry.begun == Begun::Made {
+            entry.begun = Begun::InPlace;
+        }
     }
 
     pub fn is_unsealed(&self) -> bool {

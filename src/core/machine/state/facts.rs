@@ -141,7 +141,8 @@ impl RunFacts {
     /// Tells whether the file was written and closed in this dataset, with a sync point since: the
     /// program starts its next checkpoint when it changes the file again.
     pub fn written_before(&self, key: &DatasetKey, file: &FileRef) -> bool {
-        let held = self.file(key, &file.name);
+        let Some(own) = self.own(key) else { return false };
+        let held = own.files.get(&file.name).or_else(|| own.left.get(&file.name));
         held.is_some_and(|file| file.is_past(self.agreement.count))
     }
 

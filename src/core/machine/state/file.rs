@@ -8,6 +8,8 @@ pub enum Begun {
     /// The program changes it in place at each checkpoint.
     #[default]
     InPlace,
+    /// There was none.
+    Made,
     Anew,
     /// Made anew, and changed in place after a sync point. If the program makes it anew the next
     /// time, too, that was the rest of a checkpoint.
@@ -33,6 +35,8 @@ pub enum Deleted {
     Early,
     /// After its dataset was complete, which goes on without it.
     Amended,
+    /// It has another name; what is made anew under the old one may be of the same checkpoint.
+    Renamed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,7 +74,7 @@ pub struct LocalFile {
     pub closed_before: Option<u64>,
     /// Of its present content, flushes of all ranks apart.
     pub published: OnPfs,
-    /// Another rank of the node has deleted it since it was written.
+    /// It has been deleted since it was written, by another rank, or before its dataset was sealed.
     pub outlived: bool,
     pub joined: bool,
     pub begun: Begun,
@@ -91,9 +95,16 @@ impl LocalFile {
         }
     }
 
-    /// Tells whether it was written, and a sync point of `count` has been passed since.
+    /// Tells whether it was written, and a sync point of `count` has been passed since. What this
+    /// rank has made and left empty is for others to write to, unless it has been deleted.
     pub fn is_past(&self, count: u64) -> bool {
-        self.open == 0 && self.bytes > 0 && self.closed_before.is_some_and(|sync| sync <= count)
+        let is_made = matches!(self.begun, Begun::Made | Begun::Anew);
+        let is_over = match self.deleted {
+            Deleted::No => self.bytes > 0 || !is_made || self.outlived,
+            Deleted::Renamed => self.outlived,
+            Deleted::Yes | Deleted::Early | Deleted::Amended => true,
+        };
+        self.open == 0 && is_over && self.closed_before.is_some_and(|sync| sync <= count)
     }
 
     /// Notes that another rank writes it on the PFS from now on; the sealed dataset has what it

@@ -56,7 +56,7 @@ impl LocalSeries {
         if let Some(dataset) = self.find_mut(key)
             && dataset.files.get(name).is_some_and(|file| file.joined && file.open == 0)
         {
-            dataset.files.remove(name);
+            dataset.leave(name);
         }
     }
 

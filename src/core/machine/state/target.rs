@@ -2,7 +2,7 @@
 
 use super::dataset::{Phase, Status};
 use super::facts::RunFacts;
-use super::file::{Begun, LocalFile};
+use super::file::{Begun, Deleted, LocalFile};
 use super::shared::Routing;
 use crate::machine::terms::{DatasetKey, FileRef, Intent};
 
@@ -99,9 +99,20 @@ impl RunFacts {
         again
     }
 
-    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, anew: bool) {
+    /// Notes that what this rank has written of the file is no more, or no longer all of it. What
+    /// it has renamed counts if others write it, too: they know that they have written it.
+    pub fn note_gone(&mut self, file: &FileRef, together: bool) {
+        for dataset in &mut self.series[file.series].datasets {
+            let left = dataset.left.get_mut(&file.name);
+            let left = left.filter(|left| together || left.deleted != Deleted::Renamed);
+            let held = dataset.files.get_mut(&file.name).into_iter().chain(left);
+            held.for_each(|file| file.outlived = true);
+        }
+    }
+
+    pub fn note_anew(&mut self, key: &DatasetKey, file: &FileRef, intent: Intent) {
         if let Some(held) = self.file_mut(key, &file.name) {
-            held.begun = if anew { Begun::Anew } else { Begun::InPlace };
+            held.begun = if intent.truncates { Begun::Anew } else { Begun::Made };
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::handles::Base;
 use crate::log::messages;
 use crate::machine::{DatasetKey, FileRef, Placed, Why, contested_reason};
-use crate::namespace::{Place, WriteClaim, WriteStart};
+use crate::namespace::{Place, Sought, WriteClaim, WriteStart};
 use crate::session::{contents::Contents, node::State};
 use crate::system::{monotonic_ms, test_pause};
 
@@ -152,11 +152,13 @@ impl Contents {
     ) -> Result<bool> {
         let WriteStart { claim, found, copies, makes_in } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
+        let file = self.rank.file_ref(name);
+        let sought = || Sought { name, file: file.as_ref() };
         self.node.tell_neighbours(state);
         loop {
             others |= self.node.hear_neighbours(state).of(name);
             others |= self.node.honour(state, name).is_some();
-            if found.exists && others && (copies || state.view.place(name) != found.place) {
+            if others && (copies || state.view.place(sought()) != found.place) {
                 return Ok(false);
             }
             let is_there = |key| state.view.is_taken(key, name) || state.view.is_made(key, name);

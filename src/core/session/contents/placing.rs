@@ -22,7 +22,6 @@ use crate::session::{
     rank::lock,
 };
 use crate::system::{may_write, monotonic_ms, user_attributes_at};
-use crate::transfer::is_published;
 
 impl Contents {
     /// Lets the machine learn who reads what.
@@ -122,13 +121,14 @@ impl Contents {
         let told = on_prefix && !placed.joined;
         let claim = WriteClaim { name: name.to_string(), on_prefix: told, rename: None };
         let done = match on_prefix {
-            true => self
-                .clear_prefix(&state, name, found)
-                .and_then(|()| self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)),
+            true => self.bring_to_prefix(&mut state, claim, found, intent, &mut enter),
             false => {
                 let makes_in = (!found.exists).then_some(&placed.key);
                 let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
+                let outdated = makes_in.and_then(|key| state.outdated_in(key, name));
+                let outdated = outdated.filter(|_| !parted);
+                let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
+                self.write_in_turn(&mut state, writing, &mut put, &mut enter)
             }
         };
         match done {
@@ -241,8 +241,9 @@ impl Contents {
         }
     }
 
-    /// Brings the file's present content to the PFS; `enter` tells that it will be written there.
-    /// What another rank may be changing there is left alone. `false`: see [`Self::write_in_turn`].
+    /// Brings the file's present content to the PFS, or makes room for it there; `enter` tells that
+    /// it will be written there. What another rank may be changing there is left alone. `false`:
+    /// see [`Self::write_in_turn`].
     pub(crate) fn bring_to_prefix(
         &self,
         state: &mut State,
@@ -269,40 +270,27 @@ impl Contents {
             place => {
                 let copies = matches!(place, Place::Cached(..)) && !intent.truncate;
                 let writing = WriteStart { copies, ..WriteStart::new(&claim, found) };
-                self.write_in_turn(state, writing, &mut || Ok(()), enter)
+                let clear = self.clearing(state, name, found);
+                self.write_in_turn(state, writing, &mut || clear(), enter)
             }
         }
     }
 
-    /// Tells whether another node has made another file under the name, on the PFS, than what was
-    /// deleted or hidden.
-    pub(crate) fn is_made_anew(&self, state: &State, name: &str) -> bool {
-        let known = state.contents_in_the_way(name);
-        let path = self.site.on_prefix(name);
-        let is_known = || known.iter().any(|meta| is_published(&path, meta));
-        !known.is_empty() && matches!(ns::on_prefix(&path), OnPrefix::File { .. }) && !is_known()
-    }
-
-    /// Removes what would be in the way of a new file: one that waits for its deletion, or is
-    /// hidden. What a rank of another node has made there since stays: both open one file, and of
-    /// those that come at the same time one removes the old one.
-    pub(crate) fn clear_prefix(
+    /// Returns what removes an older file on the PFS that is in the way of a new one: it does so in
+    /// the turn of who makes that.
+    pub(crate) fn clearing(
         &self,
         state: &State,
         name: &str,
         found: &FoundTarget,
-    ) -> Result<()> {
-        if found.exists || !state.view.is_absent(name) {
-            return Ok(());
-        }
-        let path = self.site.on_prefix(name);
-        if state.contents_in_the_way(name).is_empty() {
-            return ns::remove(&path);
-        }
-        let is_in_the_way = || !self.is_made_anew(state, name) && path.symlink_metadata().is_ok();
+    ) -> impl Fn() -> Result<()> + use<> {
+        let older = state.in_the_way(name, self.site.on_prefix(name)).filter(|_| !found.exists);
         let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
         let host = self.site.host.clone();
-        ns::remove_once(&path, is_in_the_way, &lock, move || host.enter_thread())
+        move || {
+            let (older, host) = (older.as_ref(), host.clone());
+            older.map_or(Ok(()), |older| older.remove(&lock, move || host.enter_thread()))
+        }
     }
 
     /// Makes the dataset's directory such that the program's own open finds there what it would
@@ -327,9 +315,7 @@ impl Contents {
         let target = layer.dir.join(name);
         ns::make_parents_like(&self.site.prefix, &layer.dir, name)?;
         if !found.exists {
-            // What has no such reason to be there, another rank of the node has made just now.
-            let outdated = state.view.is_absent(name) || layer.is_on_prefix(name);
-            return if outdated { ns::remove(&target) } else { Ok(()) };
+            return Ok(());
         }
         let path = self.site.on_prefix(name);
         let made = match (&found.place, found.on_prefix) {

@@ -28,6 +28,7 @@ impl Handles {
         manner: Manner,
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
+
         let name = file.name.as_str();
         state.own.checksums.doubt(name);
         let mut origin = self.site.on_prefix(name);
@@ -44,7 +45,8 @@ impl Handles {
         let cached = matches!(found.place, Place::Cached(..));
         let added = || state.view.is_added(of, name);
         let in_progress = cached && (state.machine.is_in_progress(of) || added());
-        if manner == Manner::Lazy && !intent.truncate && !in_progress {
+        let changes = intent.truncate || in_progress || state.machine.is_shared(file, of);
+        if manner == Manner::Lazy && !changes {
             return Some(state.open_lazily(name, of, &origin));
         }
         let placement = match in_progress {

@@ -29,7 +29,7 @@ impl Handles {
             return true;
         };
         if let LiesAt::Part(here) = way {
-            return here.has(begin, end);
+            return here.has(begin, end) && !state.is_older(token);
         }
         let Some(file) = state.own.parted.get(&key, &name) else { return true };
         let node = state.machine.nodes()[self.site.rank];

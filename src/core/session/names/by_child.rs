@@ -125,7 +125,6 @@ impl Names {
             state.own.by_children.insert(name.to_string());
             return Ok(true); // it belongs to no dataset, and goes on like that
         }
-        self.contents.clear_prefix(state, name, found)?;
         self.make_for_child(name, found, intent)?;
         let mut leave = |state: &mut State| self.contents.leave_to_prefix(state, name);
         let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };

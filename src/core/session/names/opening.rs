@@ -99,7 +99,7 @@ impl Names {
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
-                if !found.exists && self.contents.clear_prefix(&state, name, &found).is_ok() {
+                if !found.exists && self.contents.clearing(&state, name, &found)().is_ok() {
                     state.view.revive(name);
                 }
                 Some(found.in_place())
@@ -110,7 +110,9 @@ impl Names {
                     Place::Cached(_, here) if !on_prefix(here) => here.clone(),
                     _ => self.site.on_prefix(name),
                 };
-                if manner == Manner::Lazy && (!kept_out || origin == self.site.on_prefix(name)) {
+                let is_there = !kept_out || origin == self.site.on_prefix(name);
+                let shared = state.machine.is_shared(&file, &from);
+                if manner == Manner::Lazy && is_there && !shared {
                     return Some(state.open_lazily(name, &from, &origin));
                 }
                 match state.take_over_own(&file, &from, wish) {
@@ -218,9 +220,10 @@ impl Names {
     /// too.
     fn is_made_elsewhere(&self, state: &mut State, name: &str) -> bool {
         let together = state.own.making.as_deref() == Some(name);
+        let path = self.site.on_prefix(name);
         let is_made = state.view.place(name) == Place::Deleted
-            && ns::on_prefix(&self.site.on_prefix(name)) != OnPrefix::Absent
-            && (together || self.contents.is_made_anew(state, name));
+            && ns::on_prefix(&path) != OnPrefix::Absent
+            && (together || state.in_the_way(name, path).is_some_and(|it| it.is_made_anew()));
         if is_made {
             state.view.revive(name);
         }

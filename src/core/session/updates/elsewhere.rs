@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cache::{agree::any, disk::describe};
 use crate::error::Result;
+use crate::handles::LiesAt;
 use crate::kvtree::KvTree;
 use crate::launch::site::Links;
 use crate::log;
@@ -78,7 +79,12 @@ impl Updates {
         // What is there may be so again.
         let parts = self.hear_of_parts(&mut state, near.iter().chain(&heard), &deletes);
         // Who has an older file of that name open is to see the new one.
-        let older = state.own.tokens.lazy(|one| one.way.is_older() && parts.contains(&*one.name));
+        let moved = near.iter().chain(&heard).flat_map(|(_, news)| news.named("ON_PREFIX"));
+        let moved: BTreeSet<String> = moved.collect();
+        let older = state.own.tokens.lazy(|one| match one.way {
+            LiesAt::Part(_) => parts.contains(&*one.name) || moved.contains(&*one.name),
+            _ => one.way.is_older() && parts.contains(&*one.name),
+        });
         let moves = near.iter().chain(&heard).any(|(_, news)| news.tells_moves());
         if heard.is_empty() && older.is_empty() && !moves {
             return Ok(());

@@ -13,8 +13,8 @@ use shared::{find_unsafe, find_writers};
 use super::verdicts::Judgement;
 use crate::machine::state::{DatasetState, Routing, RunFacts, SharedDataset};
 use crate::machine::terms::{
-    DatasetKey, FileRef, Hints, Knowledge, MachineConfig, PartedNews, Reason, Report, SeriesReport,
-    UnsafeName, Why, kind_hash, name_hash,
+    DatasetKey, FileRef, Hints, Knowledge, MachineConfig, Reason, Report, SeriesReport, UnsafeName,
+    Why, kind_hash, name_hash,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -98,8 +98,12 @@ impl NameWatch {
         stay.contains_key(&name) && !stay.contains_key(&kind)
     }
 
-    pub fn learn_kinds(&mut self, series: usize, kinds: Vec<u64>) {
-        self.series[series].kinds.extend(kinds);
+    /// Notes `kinds` of files that this rank has sealed. What it writes together with others counts
+    /// if it has deleted its own since, too: all of them go on in the same way.
+    pub fn learn_kinds(&mut self, facts: &RunFacts, series: usize, kinds: Vec<u64>) {
+        let together = self.shared[series].together.iter();
+        let own = together.filter(|(_, ranks)| ranks.contains(&facts.config.rank));
+        self.series[series].kinds.extend(own.map(|(name, _)| *name).chain(kinds));
     }
 
     pub fn why(&self, series: usize, name: u64) -> Option<Why> {
@@ -150,6 +154,13 @@ impl NameWatch {
     /// Tells whether there are such names, or were.
     pub fn knows_parted(&self, facts: &RunFacts) -> bool {
         facts.config.caches_parts && self.shared.iter().any(|names| names.parts)
+    }
+
+    /// Tells whether several ranks of one node write the file: of the copies that each would have
+    /// of it one would replace the others.
+    pub fn has_co_writers(&self, facts: &RunFacts, file: &FileRef) -> bool {
+        let writers = self.shared[file.series].co_writers(name_hash(&file.masked));
+        writers.is_some_and(|ranks| facts.config.are_on_one_node(ranks))
     }
 
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
@@ -226,21 +237,6 @@ impl NameWatch {
             together.entry(name).or_default().extend(ranks);
         }
         self.find_marked(facts, index);
-    }
-
-    pub fn parted(&self, series: usize, config: &MachineConfig) -> Vec<PartedNews> {
-        let shared = &self.shared[series];
-        let written: BTreeSet<u64> = shared.written.iter().map(|(name, _)| *name).collect();
-        let news = |(name, writers): (&u64, &BTreeSet<usize>)| PartedNews {
-            name: *name,
-            writers: writers.clone(),
-            is_read: shared.read.iter().any(|(read, ..)| read == name),
-        };
-        let parted = shared
-            .together
-            .iter()
-            .filter(|(name, ranks)| written.contains(*name) && !config.are_on_one_node(ranks));
-        parted.map(news).collect()
     }
 
     /// Notes what is known of a name that ranks of several nodes write.
@@ -323,8 +319,9 @@ impl NameWatch {
     }
 
     pub fn is_new(&self, facts: &RunFacts, file: &FileRef) -> bool {
-        facts.config.series[file.series].learn
-            && !self.series[file.series].kinds.contains(&kind_hash(&file.masked))
+        let kinds = &self.series[file.series].kinds;
+        let hashes = [kind_hash(&file.masked), name_hash(&file.masked)];
+        facts.config.series[file.series].learn && !hashes.iter().any(|hash| kinds.contains(hash))
     }
 
     /// Tells of the file for which its whole series stays there what the others do not have.

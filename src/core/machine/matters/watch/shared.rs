@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine::state::{DatasetState, SharedDataset, SharedSeries};
 use crate::machine::terms::{
-    DatasetKey, FileRef, Hints, MachineConfig, UnsafeName, Why, kind_hash, name_hash,
+    DatasetKey, FileRef, Hints, MachineConfig, PartedNews, UnsafeName, Why, kind_hash, name_hash,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -40,6 +40,20 @@ impl SharedNames {
     /// Returns the ranks that write files of that name, if there are several.
     pub fn co_writers(&self, name: u64) -> Option<&BTreeSet<usize>> {
         self.together.get(&name).filter(|ranks| ranks.len() > 1)
+    }
+
+    /// Returns those that ranks of several nodes have written since the last confirmation.
+    pub fn parted(&self, config: &MachineConfig) -> Vec<PartedNews> {
+        let written: BTreeSet<u64> = self.written.iter().map(|(name, _)| *name).collect();
+        let news = |(name, writers): (&u64, &BTreeSet<usize>)| PartedNews {
+            name: *name,
+            writers: writers.clone(),
+            is_read: self.read.iter().any(|(read, ..)| read == name),
+        };
+        let parted = self.together.iter();
+        let parted = parted
+            .filter(|(name, ranks)| written.contains(*name) && !config.are_on_one_node(ranks));
+        parted.map(news).collect()
     }
 
     pub(super) fn are_parted(&self, name: u64, kind: u64) -> bool {

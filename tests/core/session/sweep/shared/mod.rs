@@ -15,11 +15,15 @@ use super::{in_parallel, setting};
 use crate::cluster::{Cluster, Outcome, Rank};
 use crate::mortal::{Plan, What};
 use crate::scene::{Tree, place, tree};
-use program::{Author, Checkpoint};
+use program::{Author, Checkpoint, Naming};
 
 const PROGRAMS: u64 = 60;
+/// They take long: files leave the caches again and again.
+const PROGRAMS_OF_ONE_NAME: u64 = 12;
 const CHECKPOINTS: u64 = 6;
-const HOSTS: [&str; 5] = ["ab", "aabb", "abab", "abc", "aabc"];
+const HOSTS: [&str; 6] = ["ab", "aabb", "abab", "abc", "aabc", "aaa"];
+/// One node, too, where ranks find each other's files.
+const HOSTS_OF_ONE_NAME: [&str; 6] = ["aaa", "aaaa", "aab", "ab", "aabb", "abc"];
 /// Durable steps of a rank in a run, about.
 const STEPS_MAX: usize = 250;
 
@@ -52,7 +56,7 @@ fn draw(seed: u64) -> Drawn {
     settings.push("SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*".to_string());
     settings.push(format!("SCR_CACHE_SIZE={}", rng.u8(1..4)));
     settings.extend(rng.bool().then(|| "SCR_FLUSH=1".to_string()));
-    let protected = scheme != "SINGLE";
+    let protected = scheme != "SINGLE" && hosts.contains('b');
     let rank = rng.usize(..hosts.len());
     let fate = match rng.u8(..8) {
         0 => Fate::Ends,
@@ -67,7 +71,7 @@ fn draw(seed: u64) -> Drawn {
     };
     let waits = !matches!(fate, Fate::Dies(_));
     let stops_behind = rng.usize(2..=CHECKPOINTS as usize);
-    let checkpoints = Author::new(rng, hosts.len(), waits).write(CHECKPOINTS);
+    let checkpoints = Author::new(rng, Naming::Numbered, hosts.len(), waits).write(CHECKPOINTS);
     Drawn { hosts, settings, fate, checkpoints, stops_behind }
 }
 
@@ -277,6 +281,54 @@ fn show(checkpoints: &[Checkpoint]) {
         }
         eprintln!("{} {}", one.id, if one.calm { "calm" } else { "no pause" });
     }
+}
+
+/// As [`draw`], for checkpoints that all have the same names.
+fn draw_of_one_name(seed: u64) -> Drawn {
+    let mut rng = Rng::with_seed(seed);
+    let hosts = HOSTS_OF_ONE_NAME[rng.usize(..HOSTS_OF_ONE_NAME.len())];
+    let naming = Naming::OF_ONE_NAME[rng.usize(..4)];
+    let settings = [
+        "SCR_LEARN=1".to_string(),
+        "SCR_CHECKPOINT_PATTERN=ckpt/now/*".to_string(),
+        format!("SCR_FLUSH={}", rng.u8(..2)),
+        format!("SCR_SETTLE_MILLISECONDS={}", rng.u8(..3)),
+    ];
+    let checkpoints = Author::new(rng, naming, hosts.len(), true).write(2 * CHECKPOINTS);
+    Drawn { hosts, settings: settings.into(), fate: Fate::Ends, checkpoints, stops_behind: 0 }
+}
+
+fn trial_of_one_name(seed: u64, shown: bool) -> Result<(), String> {
+    let Drawn { hosts, settings, checkpoints, .. } = draw_of_one_name(seed);
+    if shown {
+        eprintln!("{hosts} {settings:?}");
+        show(&checkpoints);
+    }
+    let row = format!("{hosts} {settings:?} {:?}", checkpoints[0]);
+    let row = row.chars().take(170).collect::<String>();
+    let plain = place(&[]);
+    let as_plain = plain.run_plain(hosts, |rank| write(rank, &checkpoints, &Course::default()));
+    wrong(&as_plain).map_err(|text| format!("without SCR: {text}"))?;
+    let [.., before, last] = &checkpoints[..] else { return Ok(()) };
+    let left = last.contents().chain(before.aside());
+    let left: Tree = left.map(|(name, held)| (name, held.clone())).collect();
+    same(&left, &tree(&plain.prefix()), "without SCR, against the model")?;
+
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let here = Cluster::new(&settings).helped().that_ends_together();
+    let got = here.run(hosts, |rank| {
+        let wrong = write(rank, &checkpoints, &Course::default());
+        rank.finish();
+        wrong
+    });
+    wrong(&got).map_err(|text| format!("{row}\n{text}"))?;
+    same(&left, &tree(&here.prefix()), "on the prefix")
+        .map_err(|text| format!("{row}\n{text}\n{:?}", got.told))
+}
+
+#[test]
+fn files_of_one_name_are_what_the_program_wrote() {
+    in_parallel(setting("SCR_SWEEP_SHARED", PROGRAMS_OF_ONE_NAME), trial_of_one_name);
 }
 
 #[test]

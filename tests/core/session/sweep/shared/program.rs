@@ -13,11 +13,51 @@ const PAGE: usize = 4096;
 /// The longest file, pages.
 const PAGES: usize = 12;
 
+/// How a checkpoint's files are called, and what becomes of the older ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// Each checkpoint has names of its own.
+    Numbered,
+    /// All have the same names: the older file is deleted first,
+    Deleted,
+    /// or emptied by the open,
+    Emptied,
+    /// or replaced, when the newer one has been written under another name,
+    Replaced,
+    /// or renamed.
+    PutAside,
+}
+
+impl Naming {
+    pub const OF_ONE_NAME: [Naming; 4] =
+        [Naming::Deleted, Naming::Emptied, Naming::Replaced, Naming::PutAside];
+
+    pub fn name(self, id: u64, file: usize) -> String {
+        match self {
+            Naming::Numbered => format!("ckpt/step_{id}/{}", NAMES[file]),
+            _ => format!("ckpt/now/{}", NAMES[file]),
+        }
+    }
+
+    /// The name under which it is written.
+    fn first(self, id: u64, file: usize) -> String {
+        let ending = if self == Naming::Replaced { ".tmp" } else { "" };
+        self.name(id, file) + ending
+    }
+
+    /// The name that the checkpoint before it has at the end.
+    fn aside(self, id: u64, file: usize) -> String {
+        self.name(id, file) + ".old"
+    }
+}
+
 /// What a rank does between two collectives. A file is one of the checkpoint's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     Mkdir,
     Unlink(usize),
+    PutAside(usize),
+    Replace(usize),
     Open {
         file: usize,
         flags: i32,
@@ -58,6 +98,7 @@ pub struct Phase {
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     pub id: u64,
+    naming: Naming,
     pub phases: Vec<Phase>,
     pub calm: bool,
     /// Its files are closed, and opened again for writing.
@@ -88,6 +129,7 @@ struct Habit {
 
 pub struct Author {
     rng: Rng,
+    naming: Naming,
     ranks: usize,
     habit: Habit,
     files: Vec<Vec<u8>>,
@@ -95,17 +137,15 @@ pub struct Author {
     written: u64,
 }
 
-pub fn name(id: u64, file: usize) -> String {
-    format!("ckpt/step_{id}/{}", NAMES[file])
-}
-
 impl Author {
     /// One that `waits` for nobody has no call that takes half a minute where a rank has died.
-    pub fn new(mut rng: Rng, ranks: usize, waits: bool) -> Author {
+    pub fn new(mut rng: Rng, naming: Naming, ranks: usize, waits: bool) -> Author {
         let mut habit = Habit {
             files: 1 + usize::from(rng.u8(..3) == 0),
             phases: rng.usize(1..4),
-            one_makes: rng.bool(),
+            // What is made by all ranks at once, just after it was deleted, is left out: a rank may
+            // take the older file for it, while another one is about to make it in the cache.
+            one_makes: rng.bool() || naming == Naming::Deleted,
             barriers: rng.u8(..4) != 0,
             moves: rng.bool(),
             asks: rng.u8(..3) == 0,
@@ -117,7 +157,7 @@ impl Author {
         if !waits {
             (habit.asks, habit.reopens, habit.reads) = (false, false, 0);
         }
-        Author { rng, ranks, habit, files: Vec::new(), phases: Vec::new(), written: 0 }
+        Author { rng, naming, ranks, habit, files: Vec::new(), phases: Vec::new(), written: 0 }
     }
 
     /// Draws checkpoints with ids from 1 on.
@@ -154,9 +194,13 @@ impl Author {
             self.look();
         }
         self.all(|_, file| vec![Act::Close(file)]);
+        if self.naming == Naming::Replaced {
+            self.all(|rank, file| if rank == 0 { vec![Act::Replace(file)] } else { Vec::new() });
+        }
         let calm = self.rng.u8(..3) != 0;
         let reopens = self.habit.reopens && self.habit.phases > 1;
-        Checkpoint { id, phases: std::mem::take(&mut self.phases), calm, reopens }
+        let naming = self.naming;
+        Checkpoint { id, naming, phases: std::mem::take(&mut self.phases), calm, reopens }
     }
 
     /// All ranks do something with each file.
@@ -180,11 +224,17 @@ impl Author {
     fn open(&mut self) {
         let mut made = vec![Vec::new(); self.ranks];
         made[0].push(Act::Mkdir);
-        made[0].extend((0..self.files.len()).map(Act::Unlink));
+        let older = match self.naming {
+            Naming::Numbered | Naming::Deleted => Some(Act::Unlink as fn(usize) -> Act),
+            Naming::PutAside => Some(Act::PutAside as fn(usize) -> Act),
+            Naming::Emptied | Naming::Replaced => None,
+        };
+        made[0].extend(older.into_iter().flat_map(|act| (0..self.files.len()).map(act)));
         self.push(made);
         // Only a barrier lets others hear of that for sure.
         self.phases.iter_mut().for_each(|phase| phase.barrier = true);
-        let create = libc::O_RDWR | libc::O_CREAT;
+        let empties = if self.naming == Naming::Emptied { libc::O_TRUNC } else { 0 };
+        let create = libc::O_RDWR | libc::O_CREAT | empties;
         if self.habit.one_makes {
             self.all(|rank, file| match rank {
                 0 => vec![Act::Open { file, flags: create }, Act::Close(file)],
@@ -205,7 +255,9 @@ impl Author {
             let end = from + PAGE * self.rng.usize(1..PAGES);
             while at < end {
                 let bytes = PAGE * self.rng.usize(1..4) - self.rng.usize(..500);
-                let by = self.rng.usize(..self.ranks + 1);
+                // An empty file is not yet a checkpoint that the next one of its name follows.
+                let nobody = at > 0 || self.naming == Naming::Numbered;
+                let by = self.rng.usize(..self.ranks + usize::from(nobody));
                 if by < self.ranks {
                     self.written += 1;
                     let bytes = content(self.written, bytes);
@@ -222,7 +274,7 @@ impl Author {
     fn cut(&mut self) {
         let all = self.rng.bool();
         for file in &mut self.files {
-            file.resize(self.rng.usize(..PAGE * PAGES * 2), 0);
+            file.resize(self.rng.usize(1..PAGE * PAGES * 2), 0);
         }
         let sizes: Vec<usize> = self.files.iter().map(Vec::len).collect();
         self.all(|rank, file| match all || rank == 0 {
@@ -270,7 +322,7 @@ impl Checkpoint {
         let mut wrong = Vec::new();
         for phase in &self.phases {
             for act in &phase.acts[rank.rank] {
-                let done = act.run(rank, self.id, &mut open);
+                let done = act.run(rank, self, &mut open);
                 wrong.extend(done.err().map(|error| format!("step {} {act}: {error}", self.id)));
             }
             match phase.barrier {
@@ -286,7 +338,13 @@ impl Checkpoint {
 
     pub fn contents(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
         let last = self.phases.last().into_iter().flat_map(|phase| &phase.files);
-        last.enumerate().map(|(file, held)| (name(self.id, file), held))
+        last.enumerate().map(|(file, held)| (self.naming.name(self.id, file), held))
+    }
+
+    /// What the program has put aside of this one, when it has written the next one.
+    pub fn aside(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
+        let files = self.contents().filter(|_| self.naming == Naming::PutAside).enumerate();
+        files.map(|(file, (_, held))| (self.naming.aside(self.id, file), held))
     }
 
     /// Tells whether a run that was cut off may have left this: each byte is one that the file had
@@ -306,16 +364,30 @@ fn of<'a, 'b>(open: &'b Opened<'a>, file: &usize) -> Result<&'b Open<'a>, String
 }
 
 impl Act {
-    fn run<'a>(&self, rank: &'a Rank, id: u64, open: &mut Opened<'a>) -> Result<(), String> {
+    fn run<'a>(
+        &self,
+        rank: &'a Rank,
+        &Checkpoint { id, naming, .. }: &Checkpoint,
+        open: &mut Opened<'a>,
+    ) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
         match self {
             Act::Mkdir => {
                 let _ = rank.files.make_dir("ckpt");
-                let _ = rank.files.make_dir(&format!("ckpt/step_{id}"));
+                let first = naming.name(id, 0);
+                let _ = rank.files.make_dir(first.rsplit_once('/').unwrap().0);
             }
-            Act::Unlink(file) => drop(rank.files.unlink(&name(id, *file))),
+            Act::Unlink(file) => drop(rank.files.unlink(&naming.name(id, *file))),
+            Act::PutAside(file) => {
+                let (name, aside) = (naming.name(id, *file), naming.aside(id, *file));
+                drop(rank.files.rename(&name, &aside));
+            }
+            Act::Replace(file) => {
+                let (first, name) = (naming.first(id, *file), naming.name(id, *file));
+                rank.files.rename(&first, &name).map_err(text)?;
+            }
             Act::Open { file, flags } => {
-                let opened = rank.files.open(&name(id, *file), *flags).map_err(text)?;
+                let opened = rank.files.open(&naming.first(id, *file), *flags).map_err(text)?;
                 open.insert(*file, opened);
             }
             Act::Write { file, at, bytes } => {
