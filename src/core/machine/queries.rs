@@ -44,6 +44,17 @@ impl Machine {
         self.facts.status(key) == Status::Open
     }
 
+    /// Tells whether a change of a file that another rank has in `key` is part of that: it is in
+    /// progress, or the file was `added` to it. Without ids what this rank has written of it before
+    /// is complete: all that have go on with the next checkpoint.
+    pub(crate) fn goes_on_in(&self, key: &DatasetKey, file: &FileRef, added: bool) -> bool {
+        let has_id = self.facts.config.series[file.series].has_id;
+        match self.is_in_progress(key) {
+            true => has_id || !self.facts.written_before(key, file),
+            false => added,
+        }
+    }
+
     /// Tells whether a new file of that name would lie in the cache.
     pub(crate) fn caches(&self, file: &FileRef) -> bool {
         !self.facts.is_passive() && self.stays_on_prefix(file).is_none()

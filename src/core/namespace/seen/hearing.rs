@@ -54,6 +54,20 @@ impl View {
         }
     }
 
+    /// Hears that another rank of this node makes a file in the cache, in the dataset `key`.
+    pub fn hear_of_making(&mut self, key: &DatasetKey, name: &str) {
+        if self.is_absent(name)
+            && let Some(layer) = self.layer_mut(key)
+        {
+            layer.note_coming(name);
+        }
+    }
+
+    /// Notes that no open of another rank is under way.
+    pub fn forget_coming(&mut self) {
+        self.layers.iter_mut().for_each(Layer::forget_coming);
+    }
+
     /// Hears what `rank` of this node tells, of `file` if its name is that of one.
     pub fn hear(&mut self, rank: usize, told: Notice, file: Option<&FileRef>) {
         match told {
@@ -284,6 +298,22 @@ mod tests {
             all[0].take_news().into_iter().for_each(|told| all[1].hear(0, told, None));
             assert_eq!([all[0].place("x"), all[1].place("x")], [place.clone(), place]);
         }
+    }
+
+    /// Else it took the older file on the PFS for it, and there were two.
+    #[test]
+    fn what_another_rank_makes_anew_is_in_the_cache_before_its_open_is_over() {
+        let (key, mut view) = (DatasetKey::new(0, "", 2), View::default());
+        view.put(Layer::new(key.clone(), "/none".into()));
+        view.hear_of_making(&key, "x");
+        assert_eq!(view.place("x"), Place::Prefix, "nobody has deleted it");
+        view.hear(1, Notice::Deleted("x".into()), None);
+        view.hear_of_making(&key, "x");
+        view.hear(1, Notice::Made("x".into()), None);
+        assert_eq!(view.place("x"), Place::Cached(key.clone(), "/none/x".into()));
+        assert!(view.is_made(&key, "x") && view.cached_in("x") == Some(&key));
+        view.forget_coming();
+        assert_eq!(view.place("x"), Place::Prefix, "its open has failed");
     }
 
     #[test]

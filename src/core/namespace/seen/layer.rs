@@ -57,12 +57,14 @@ pub struct Layer {
     come: BTreeMap<String, Looks>,
     /// The lowest rank of this node that has opened each file for writing; until the seal.
     makers: BTreeMap<String, usize>,
+    /// Files that other ranks of this node make anew: their open may be still under way.
+    coming: BTreeSet<String>,
 }
 
 impl Layer {
     pub fn new(key: DatasetKey, dir: PathBuf) -> Self {
-        let (remote, on_prefix, come, makers) = Default::default();
-        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, come, makers }
+        let (remote, on_prefix, come, makers, coming) = Default::default();
+        Layer { key, dir, hidden: false, catalog: None, remote, on_prefix, come, makers, coming }
     }
 
     pub fn show(&mut self, catalog: NodeCatalog) {
@@ -107,8 +109,15 @@ impl Layer {
     /// Tells whether it has the content, or knows that it is on the PFS.
     pub fn knows(&self, name: &str) -> bool {
         let known = self.known(name);
-        let is_told = known.on_prefix || known.remote.is_some();
+        let is_told = known.on_prefix || known.remote.is_some() || self.coming.contains(name);
         is_told || self.dir.join(name).symlink_metadata().is_ok()
+    }
+
+    /// Returns where its file of that name is on this node, or is about to be.
+    pub fn here(&self, name: &str) -> Option<PathBuf> {
+        let here = self.dir.join(name);
+        let is_file = || here.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        (self.coming.contains(name) || is_file()).then_some(here)
     }
 
     pub fn is_elsewhere(&self, name: &str) -> bool {
@@ -179,9 +188,21 @@ impl Layer {
         *maker = rank.min(*maker);
     }
 
+    /// Notes that another rank of this node makes a file that was deleted. Until its open is over,
+    /// what the PFS has under the name is older.
+    pub fn note_coming(&mut self, name: &str) {
+        self.coming.insert(name.to_string());
+    }
+
+    /// Notes that no open of another rank is under way.
+    pub fn forget_coming(&mut self) {
+        self.coming.clear();
+    }
+
     /// Notes that the file is gone.
     pub fn forget_maker(&mut self, name: &str) {
         self.makers.remove(name);
+        self.coming.remove(name);
     }
 
     /// Returns the lowest of the other ranks of this node that have opened it for writing.

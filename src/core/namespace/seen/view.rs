@@ -112,8 +112,7 @@ impl View {
             if let Some(remote) = known.remote.clone().filter(|remote| remote.meta.is_shared) {
                 return Place::Elsewhere(layer.key.clone(), remote); // here is a part of it at most
             }
-            let here = layer.dir.join(name);
-            if here.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            if let Some(here) = layer.here(name) {
                 return Place::Cached(layer.key.clone(), here);
             }
             if let Some(remote) = known.remote {

@@ -30,9 +30,11 @@ impl Move {
 }
 
 /// A file that a rank is about to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteClaim {
     pub name: String,
+    /// The dataset in whose directory of the cache it makes the file, which is not there.
+    pub makes_in: Option<DatasetKey>,
     /// The PFS will have its newest content.
     pub on_prefix: bool,
     /// First, the file at this path gets the other name. Whoever cannot go on without that does it,
@@ -75,10 +77,7 @@ impl Notice {
         let mut out = Writer::new();
         out.word(rank as u64);
         match self {
-            Notice::Begun(key, dir) => {
-                out.byte(0).word(key.series as u64).word(key.generation);
-                out.counted(key.id.as_bytes()).raw(dir.as_os_str().as_bytes())
-            }
+            Notice::Begun(key, dir) => put_key(out.byte(0), key).raw(dir.as_os_str().as_bytes()),
             Notice::Deleted(name) => out.byte(1).raw(name.as_bytes()),
             Notice::Settled(name) => out.byte(2).raw(name.as_bytes()),
             Notice::Made(name) => out.byte(3).raw(name.as_bytes()),
@@ -90,7 +89,11 @@ impl Notice {
                 out.counted(one.from.as_bytes()).raw(one.to.as_bytes())
             }
             Notice::Claimed(claim) => {
-                out.byte(8).flags(&[claim.on_prefix]).counted(claim.name.as_bytes());
+                out.byte(8).flags(&[claim.on_prefix, claim.makes_in.is_some()]);
+                if let Some(key) = &claim.makes_in {
+                    put_key(&mut out, key);
+                }
+                out.counted(claim.name.as_bytes());
                 let (from, to) = claim.rename.clone().unwrap_or_default();
                 out.counted(from.as_os_str().as_bytes()).raw(to.as_os_str().as_bytes())
             }
@@ -112,8 +115,7 @@ impl Notice {
         let rank = from.size()?;
         let told = match from.byte()? {
             0 => {
-                let (series, generation) = (from.size()?, from.word()?);
-                let key = DatasetKey::new(series, from.text()?, generation);
+                let key = take_key(&mut from)?;
                 Notice::Begun(key, path(from.rest()))
             }
             1 => Notice::Deleted(from.rest_text()?),
@@ -128,10 +130,12 @@ impl Notice {
                 Notice::Moved(Move { number, from: old, to: new, landed })
             }
             8 => {
-                let ([on_prefix], name) = (from.flags()?, from.text()?);
+                let [on_prefix, makes] = from.flags()?;
+                let makes_in = if makes { Some(take_key(&mut from)?) } else { None };
+                let name = from.text()?;
                 let (old, new) = (from.counted()?, from.rest());
                 let rename = (!old.is_empty()).then(|| (path(old), path(new)));
-                Notice::Claimed(WriteClaim { name, on_prefix, rename })
+                Notice::Claimed(WriteClaim { name, makes_in, on_prefix, rename })
             }
             9 => Notice::Unclaimed(from.rest_text()?),
             10 => Notice::Turn(from.list(|from| from.text())?),
@@ -142,6 +146,15 @@ impl Notice {
         };
         Some((rank, told))
     }
+}
+
+fn put_key<'a>(out: &'a mut Writer, key: &DatasetKey) -> &'a mut Writer {
+    out.word(key.series as u64).word(key.generation).counted(key.id.as_bytes())
+}
+
+fn take_key(from: &mut Reader<'_>) -> Option<DatasetKey> {
+    let (series, generation) = (from.size()?, from.word()?);
+    Some(DatasetKey::new(series, from.text()?, generation))
 }
 
 #[cfg(test)]
@@ -169,7 +182,8 @@ mod tests {
         let names = ["a/b", ""].map(str::to_string);
         let [name, empty] = names;
         let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
-        let claim = WriteClaim { name: name.clone(), on_prefix: true, rename };
+        let claim = WriteClaim { name: name.clone(), makes_in: None, on_prefix: true, rename };
+        let making = WriteClaim { makes_in: Some(key.clone()), rename: None, ..claim.clone() };
         let mut all = Vec::new();
         for told in [
             Notice::Begun(key, "/tmp/x".into()),
@@ -182,6 +196,7 @@ mod tests {
             Notice::Moved(step("10")),
             Notice::Claimed(WriteClaim { on_prefix: false, rename: None, ..claim.clone() }),
             Notice::Claimed(claim),
+            Notice::Claimed(making),
             Notice::Unclaimed(name.clone()),
             Notice::Turn(vec![name.clone(), "c".into()]),
             Notice::TurnOver,

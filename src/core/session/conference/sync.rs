@@ -55,6 +55,7 @@ impl Conference {
             }
         }
         let mut state = self.node.state();
+        state.view.forget_coming();
         if !had_turn {
             state.machine.streams().end_turn(stream);
         }

@@ -63,8 +63,8 @@ impl Contents {
         test_pause("change.adopt");
         let (CopyChange { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
-        let claim =
-            WriteClaim { name: name.to_string(), on_prefix: on_prefix && key.is_some(), rename };
+        let on_prefix = on_prefix && key.is_some();
+        let claim = WriteClaim { name: name.to_string(), makes_in: None, on_prefix, rename };
         self.node.tell_neighbours(state);
         loop {
             let heard = self.node.hear_neighbours(state);
@@ -150,7 +150,7 @@ impl Contents {
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<bool> {
-        let WriteStart { claim, found, copies, makes_in } = writing;
+        let WriteStart { claim, found, copies } = writing;
         let (name, mut others) = (claim.name.as_str(), false);
         let file = self.rank.file_ref(name);
         let sought = || Sought { name, file: file.as_ref() };
@@ -162,7 +162,7 @@ impl Contents {
                 return Ok(false);
             }
             let is_there = |key| state.view.is_taken(key, name) || state.view.is_made(key, name);
-            if others && makes_in.is_some_and(is_there) {
+            if others && claim.makes_in.as_ref().is_some_and(is_there) {
                 return Ok(false);
             }
             if self.node.claim(claim) {

@@ -119,17 +119,15 @@ impl Contents {
             Ok(())
         };
         let told = on_prefix && !placed.joined;
-        let claim = WriteClaim { name: name.to_string(), on_prefix: told, rename: None };
-        let done = match on_prefix {
-            true => self.bring_to_prefix(&mut state, claim, found, intent, &mut enter),
-            false => {
-                let makes_in = (!found.exists).then_some(&placed.key);
-                let writing = WriteStart { makes_in, ..WriteStart::new(&claim, found) };
-                let outdated = makes_in.and_then(|key| state.outdated_in(key, name));
-                let outdated = outdated.filter(|_| !parted);
-                let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
-                self.write_in_turn(&mut state, writing, &mut put, &mut enter)
-            }
+        let makes_in = (!found.exists && !on_prefix).then(|| placed.key.clone());
+        let claim = WriteClaim { name: name.into(), makes_in, on_prefix: told, rename: None };
+        let done = if on_prefix {
+            self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)
+        } else {
+            let outdated = claim.makes_in.as_ref().and_then(|key| state.outdated_in(key, name));
+            let outdated = outdated.filter(|_| !parted);
+            let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
+            self.write_in_turn(&mut state, WriteStart::new(&claim, found), &mut put, &mut enter)
         };
         match done {
             Ok(true) => {}

@@ -43,8 +43,8 @@ impl Handles {
         }
         // Whether that rank has it open is no matter: one that is about to has no descriptor yet.
         let cached = matches!(found.place, Place::Cached(..));
-        let added = || state.view.is_added(of, name);
-        let in_progress = cached && (state.machine.is_in_progress(of) || added());
+        let added = state.view.is_added(of, name);
+        let in_progress = cached && state.machine.goes_on_in(of, file, added);
         let changes = intent.truncate || in_progress || state.machine.is_shared(file, of);
         if manner == Manner::Lazy && !changes {
             return Some(state.open_lazily(name, of, &origin));
@@ -61,7 +61,7 @@ impl Handles {
             state.view.moved_to_prefix(name);
             Ok(())
         };
-        let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };
+        let claim = WriteClaim { name: name.into(), on_prefix: true, ..WriteClaim::default() };
         match self.contents.bring_to_prefix(&mut state, claim, &found, intent, &mut enter) {
             Ok(true) => Some(Answer::PASS),
             Ok(false) => None,

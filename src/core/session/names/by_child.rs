@@ -127,7 +127,7 @@ impl Names {
         }
         self.make_for_child(name, found, intent)?;
         let mut leave = |state: &mut State| self.contents.leave_to_prefix(state, name);
-        let claim = WriteClaim { name: name.to_string(), on_prefix: true, rename: None };
+        let claim = WriteClaim { name: name.into(), on_prefix: true, ..WriteClaim::default() };
         self.contents.bring_to_prefix(state, claim, found, intent, &mut leave)
     }
 

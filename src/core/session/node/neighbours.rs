@@ -175,6 +175,11 @@ impl Node {
             (Notice::Deleted(_) | Notice::DirGone(_), None) => self.site.host.names_changed(),
             _ => {}
         }
+        if matches!(told, Notice::Made(_))
+            && let Some(Claimed { claim, .. }) = state.mates.claims.get(&(name.to_string(), rank))
+        {
+            claim.makes_in.iter().for_each(|key| state.view.hear_of_making(key, name));
+        }
         state.view.hear(rank, told, file.as_ref());
     }
 

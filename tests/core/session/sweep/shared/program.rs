@@ -143,9 +143,7 @@ impl Author {
         let mut habit = Habit {
             files: 1 + usize::from(rng.u8(..3) == 0),
             phases: rng.usize(1..4),
-            // What is made by all ranks at once, just after it was deleted, is left out: a rank may
-            // take the older file for it, while another one is about to make it in the cache.
-            one_makes: rng.bool() || naming == Naming::Deleted,
+            one_makes: rng.bool(),
             barriers: rng.u8(..4) != 0,
             moves: rng.bool(),
             asks: rng.u8(..3) == 0,
