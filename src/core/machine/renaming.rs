@@ -24,8 +24,9 @@ impl Machine {
         let to = to.filter(|to| !self.facts.is_passive() && !self.logs.is_left_alone(to));
         // Where it was deleted before, that was to make room for this one.
         if let Some(to) = to {
-            let datasets = self.facts.series[to.series].datasets.iter_mut();
-            datasets.for_each(|dataset| drop(dataset.left.remove(&to.name)));
+            for dataset in &mut self.facts.series[to.series].datasets {
+                dataset.left.remove(&to.name);
+            }
         }
         let into = to.map(|to| self.rotations.target_of_rename(&self.facts, from, to));
         if let Some((from, to)) = from.zip(to) {

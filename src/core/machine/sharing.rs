@@ -303,4 +303,24 @@ mod tests {
             assert_eq!(counted, Some((Reason::Watched, share)), "{ranks:?} {seen:?}");
         }
     }
+
+    /// Else it went on in the cache with what the others brought to the PFS, and its bytes were
+    /// lost without a word.
+    #[test]
+    fn a_rank_that_joined_in_a_file_without_id_knows_when_the_next_checkpoint_begins() {
+        for has_id in [false, true] {
+            let config = MachineConfig::new(1, vec![0; 2], vec![SeriesConfig::new("s", has_id)]);
+            let mut machine = Machine::new(config, &[Knowledge::default()], 0);
+            let (id, key) = (has_id.then(|| "7".to_string()), DatasetKey::new(0, "", 0));
+            let key = if has_id { DatasetKey::new(0, "7", 0) } else { key };
+            let (name, masked) = ("s".to_string(), "s".to_string());
+            let file = FileRef { series: 0, id, name, masked, temporary: false };
+            let placed = machine.put_joined(&file, &key, 1);
+            assert_eq!(placed.key, key);
+            machine.write_closed(&key, "s", 10, 2);
+            assert!(machine.goes_on_in(&key, &file, false), "no collective since");
+            machine.facts.agreement.count += 1;
+            assert_eq!(machine.goes_on_in(&key, &file, false), has_id);
+        }
+    }
 }

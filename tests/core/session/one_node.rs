@@ -7,7 +7,6 @@ use super::scene::{assert_same_files, place, tree};
 
 const HOSTS: &str = "aabb";
 const PART: usize = 4000;
-const NO_ID: &str = "SCR_CHECKPOINT_PATTERN=state";
 
 fn name(step: u64, node: usize) -> String {
     format!("ckpt/step_{step}/rank_{node}.dat")
@@ -183,50 +182,6 @@ fn a_file_of_a_node_is_added_to_what_is_sealed() {
         });
         assert!(got.told.is_empty(), "{way:?}: {:?}", got.told);
         assert!(got.first().contains("rank_0.dat"), "{way:?}: {:?}", got.first());
-        assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
-    }
-}
-
-/// Without ids, what was written before a collective is a checkpoint, and what is changed after it
-/// begins the next one: for the rank that only joined in the file, too, whoever opens it first.
-#[test]
-fn a_file_of_one_name_that_ranks_of_a_node_open_again_is_one_file() {
-    let program = |rank: &Rank, opens_first: usize| {
-        let put = |file: &super::door::Open, step: u64, at: usize| {
-            file.write_at(&part(step, rank.rank), ((at + rank.rank) * PART) as u64).unwrap();
-        };
-        for step in 1..=4 {
-            if rank.rank == 0 {
-                let _ = rank.files.unlink("state");
-            }
-            rank.barrier();
-            let made = (rank.rank == 0)
-                .then(|| rank.files.open("state", libc::O_RDWR | libc::O_CREAT).unwrap());
-            rank.meet();
-            let file = made.unwrap_or_else(|| rank.files.open("state", libc::O_RDWR).unwrap());
-            put(&file, step, 0);
-            file.close().unwrap();
-            rank.barrier();
-            let again = || rank.files.open("state", libc::O_RDWR).unwrap();
-            let early = (rank.rank == opens_first).then(again);
-            rank.meet();
-            let file = early.unwrap_or_else(again);
-            rank.meet();
-            put(&file, step, rank.size);
-            file.close().unwrap();
-            rank.calm();
-        }
-        let found = rank.files.read_file("state").unwrap();
-        rank.finish();
-        found
-    };
-    for opens_first in 0..3 {
-        let (plain, cluster) = (place(&[]), place(&["SCR_LEARN=1", "SCR_FLUSH=0", NO_ID]).helped());
-        let want = plain.run_plain("aaa", |rank| program(rank, opens_first));
-        let got = cluster.run("aaa", |rank| program(rank, opens_first));
-        for (want, found) in want.all().into_iter().zip(got.all()) {
-            assert!(want == found, "{opens_first}: {} bytes, {:?}", found.len(), got.told);
-        }
         assert_same_files(&tree(&plain.prefix()), &tree(&cluster.prefix()), &got.told);
     }
 }
