@@ -165,8 +165,8 @@ impl Unsealed {
             Some(_) => {
                 let state = self.node.state();
                 let mut tokens = state.own.tokens.all().map(|(token, _)| token);
-                let is_of = |token| state.part_of(token).is_some_and(|(_, name)| name == turn.1);
-                if !tokens.any(is_of) {
+                let is_it = |(of, name)| of == key && name == turn.1;
+                if !tokens.any(|token| state.part_of(token).is_some_and(is_it)) {
                     let ranks = state.machine.nodes().len();
                     self.pulls.has_left(&turn, &self.meeting(&key, &turn.1), ranks);
                 }
