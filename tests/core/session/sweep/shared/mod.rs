@@ -71,7 +71,7 @@ fn draw(seed: u64) -> Drawn {
     };
     let waits = !matches!(fate, Fate::Dies(_));
     let stops_behind = rng.usize(2..=CHECKPOINTS as usize);
-    let checkpoints = Author::new(rng, Naming::Numbered, hosts.len(), waits).write(CHECKPOINTS);
+    let checkpoints = Author::new(rng, Naming::Numbered, hosts, waits).write(CHECKPOINTS);
     Drawn { hosts, settings, fate, checkpoints, stops_behind }
 }
 
@@ -294,7 +294,7 @@ fn draw_of_one_name(seed: u64) -> Drawn {
         format!("SCR_FLUSH={}", rng.u8(..2)),
         format!("SCR_SETTLE_MILLISECONDS={}", rng.u8(..3)),
     ];
-    let checkpoints = Author::new(rng, naming, hosts.len(), true).write(2 * CHECKPOINTS);
+    let checkpoints = Author::new(rng, naming, hosts, true).write(2 * CHECKPOINTS);
     Drawn { hosts, settings: settings.into(), fate: Fate::Ends, checkpoints, stops_behind: 0 }
 }
 
