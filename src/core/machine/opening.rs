@@ -5,7 +5,7 @@ use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
-    Why, name_hash,
+    Why,
 };
 
 impl Machine {
@@ -23,8 +23,7 @@ impl Machine {
             self.watch.mark_unsafe(&mut self.facts, file, Why::GoesOn);
         }
         if intent.rewrites() && !self.facts.config.series[file.series].has_id {
-            let names = &self.watch.shared()[file.series];
-            let together = names.co_writers(name_hash(&file.masked)).is_some();
+            let together = self.watch.co_writers(file).is_some();
             self.facts.note_gone(file, together); // if only by this open
         }
         if intent.rewrites() {

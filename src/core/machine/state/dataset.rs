@@ -55,8 +55,8 @@ pub struct LocalDataset {
     /// When the program last did something to a file of it.
     pub changed_ms: u64,
     pub files: BTreeMap<String, LocalFile>,
-    /// Files that this rank wrote, and no longer answers for: another rank does, or it has deleted
-    /// what others write, too.
+    /// Files that this rank wrote, and no longer answers for: another rank does, or, without ids,
+    /// the program has deleted or renamed them.
     pub left: BTreeMap<String, LocalFile>,
     pub invalid: Option<String>,
     /// Files that could not be opened for writing, not even on the PFS, and why. An open that

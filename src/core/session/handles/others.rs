@@ -28,7 +28,6 @@ impl Handles {
         manner: Manner,
     ) -> Option<Answer> {
         let wish = intent.as_wish(found.exists);
-
         let name = file.name.as_str();
         state.own.checksums.doubt(name);
         let mut origin = self.site.on_prefix(name);

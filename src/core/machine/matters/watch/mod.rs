@@ -159,8 +159,11 @@ impl NameWatch {
     /// Tells whether several ranks of one node write the file: of the copies that each would have
     /// of it one would replace the others.
     pub fn has_co_writers(&self, facts: &RunFacts, file: &FileRef) -> bool {
-        let writers = self.shared[file.series].co_writers(name_hash(&file.masked));
-        writers.is_some_and(|ranks| facts.config.are_on_one_node(ranks))
+        self.co_writers(file).is_some_and(|ranks| facts.config.are_on_one_node(ranks))
+    }
+
+    pub fn co_writers(&self, file: &FileRef) -> Option<&BTreeSet<usize>> {
+        self.shared[file.series].co_writers(name_hash(&file.masked))
     }
 
     /// Tells whether a lower rank of the node writes the name together with `rank`, in the cache.
