@@ -33,7 +33,7 @@ pub use seen::rules::{
 pub use seen::target::{
     Doomed, FoundTarget, OnPrefix, copy_into, copy_over, copy_up, look_at, make_empty,
     make_parents, make_parents_like, make_part, may_create, move_and_keep, move_to_unless,
-    on_prefix, remove, remove_once,
+    on_prefix, remove,
 };
 pub use seen::view::View;
 pub use seen::writing::WriteStart;
@@ -43,4 +43,5 @@ pub use told::joined::JoinedNames;
 pub use told::move_notes::MoveNotes;
 pub use told::neighbours::{Claimed, Neighbours, NodeNews};
 pub use told::notices::{Move, Notice, WriteClaim};
+pub use told::outdated::Outdated;
 pub use told::turns::{Turns, is_within};

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::bytes::stable_number;
 use crate::cache::{Ctx, FilemapFile, Layout, Sets, Sharing};
 use crate::comm::Comm;
 use crate::descriptors::{Descriptors, Overhead};
+use crate::error::Result;
 use crate::params::{Settings, keys};
 use crate::patterns::Series;
 use crate::records::Zone;
@@ -57,6 +59,16 @@ impl Site {
 
     pub fn on_prefix(&self, name: &str) -> PathBuf {
         self.prefix.join(name)
+    }
+
+    /// Removes a file in whose place a new one is made, in its turn among the ranks of all nodes.
+    ///
+    /// # Errors
+    /// See [`ns::Outdated::remove`].
+    pub fn remove_outdated(&self, file: &ns::Outdated) -> Result<()> {
+        let lock = format!("anew.{:016x}", stable_number(&file.path().to_string_lossy()));
+        let host = self.host.clone();
+        file.remove(&self.state_dir().join(lock), move || host.enter_thread())
     }
 
     pub fn purges(&self) -> bool {

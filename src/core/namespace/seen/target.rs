@@ -6,22 +6,18 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::answer::Answer;
 use super::place::Place;
 use crate::cache::disk::describe;
 use crate::error::{Error, Result};
-use crate::files::{CopyOptions, StandIn, copy_file};
+use crate::files::{CopyOptions, copy_file};
 use crate::namespace::{Makes, OpenIntent};
 use crate::records::{FileMeta, PART_MODE};
 use crate::system::{
     Attributes, clear_acl, copy_default_acl, is_denied, may_make_in, set_user_attributes,
     user_attributes_at,
 };
-
-/// Between two looks at who removes an old file.
-const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 /// What lies at a path on the PFS, as far as a write-open cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,28 +292,6 @@ pub fn look_at(path: &Path) -> FileMeta {
     let found = path.symlink_metadata().map(|found| look(&found));
     let (size, mtime_seconds, mtime_nanoseconds) = found.unwrap_or_default();
     FileMeta { size, mtime_seconds, mtime_nanoseconds, ..FileMeta::default() }
-}
-
-/// Removes the file at `path` if it is `in_the_way`; of several nodes' processes that want to at a
-/// time, for what they make there anew, one does. Each has the file `lock` meanwhile; `enter` is
-/// what its thread does first.
-///
-/// # Errors
-/// The lock cannot be made, or the file not removed.
-pub fn remove_once(
-    path: &Path,
-    in_the_way: impl Fn() -> bool,
-    lock: &Path,
-    enter: impl Fn() + Clone + Send + 'static,
-) -> Result<()> {
-    while in_the_way() {
-        match StandIn::take(lock, "a rank", enter.clone())? {
-            Ok(_turn) if in_the_way() => return remove(path),
-            Ok(_) => {}
-            Err(_another) => std::thread::sleep(TURN_PAUSE),
-        }
-    }
-    Ok(())
 }
 
 fn look(found: &fs::Metadata) -> Stamped {

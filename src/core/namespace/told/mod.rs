@@ -16,4 +16,5 @@ pub(super) mod joined;
 pub(super) mod move_notes;
 pub(super) mod neighbours;
 pub(super) mod notices;
+pub(super) mod outdated;
 pub(super) mod turns;

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use super::outdated::Outdated;
 use crate::bytes::{Reader, Writer};
 use crate::machine::DatasetKey;
 
@@ -37,8 +38,9 @@ pub struct WriteClaim {
     pub makes_in: Option<DatasetKey>,
     /// The PFS will have its newest content.
     pub on_prefix: bool,
-    /// First, the file at this path gets the other name. Whoever cannot go on without that does it,
-    /// since the rank may be stopped.
+    /// First, this file is removed, and the one at this path gets the other name. Whoever cannot go
+    /// on without that does it, since the rank may be stopped, or has not come to it.
+    pub removes: Option<Outdated>,
     pub rename: Option<(PathBuf, PathBuf)>,
 }
 
@@ -89,9 +91,13 @@ impl Notice {
                 out.counted(one.from.as_bytes()).raw(one.to.as_bytes())
             }
             Notice::Claimed(claim) => {
-                out.byte(8).flags(&[claim.on_prefix, claim.makes_in.is_some()]);
-                if let Some(key) = &claim.makes_in {
+                let WriteClaim { makes_in, removes, .. } = claim;
+                out.byte(8).flags(&[claim.on_prefix, makes_in.is_some(), removes.is_some()]);
+                if let Some(key) = makes_in {
                     put_key(&mut out, key);
+                }
+                if let Some(removes) = removes {
+                    removes.put(&mut out);
                 }
                 out.counted(claim.name.as_bytes());
                 let (from, to) = claim.rename.clone().unwrap_or_default();
@@ -130,12 +136,13 @@ impl Notice {
                 Notice::Moved(Move { number, from: old, to: new, landed })
             }
             8 => {
-                let [on_prefix, makes] = from.flags()?;
+                let [on_prefix, makes, removes] = from.flags()?;
                 let makes_in = if makes { Some(take_key(&mut from)?) } else { None };
+                let removes = if removes { Some(Outdated::take(&mut from)?) } else { None };
                 let name = from.text()?;
                 let (old, new) = (from.counted()?, from.rest());
                 let rename = (!old.is_empty()).then(|| (path(old), path(new)));
-                Notice::Claimed(WriteClaim { name, makes_in, on_prefix, rename })
+                Notice::Claimed(WriteClaim { name, makes_in, on_prefix, removes, rename })
             }
             9 => Notice::Unclaimed(from.rest_text()?),
             10 => Notice::Turn(from.list(|from| from.text())?),
@@ -182,8 +189,11 @@ mod tests {
         let names = ["a/b", ""].map(str::to_string);
         let [name, empty] = names;
         let rename = Some(("/p/.b.scr-1".into(), "/p/b".into()));
-        let claim = WriteClaim { name: name.clone(), makes_in: None, on_prefix: true, rename };
+        let on_prefix = true;
+        let claim = WriteClaim { name: name.clone(), on_prefix, rename, ..WriteClaim::default() };
         let making = WriteClaim { makes_in: Some(key.clone()), rename: None, ..claim.clone() };
+        let removing = Outdated::new("/p/b".into(), [1, 2, 3, 4, 5]);
+        let removing = WriteClaim { removes: Some(removing), ..WriteClaim::default() };
         let mut all = Vec::new();
         for told in [
             Notice::Begun(key, "/tmp/x".into()),
@@ -197,6 +207,7 @@ mod tests {
             Notice::Claimed(WriteClaim { on_prefix: false, rename: None, ..claim.clone() }),
             Notice::Claimed(claim),
             Notice::Claimed(making),
+            Notice::Claimed(removing),
             Notice::Unclaimed(name.clone()),
             Notice::Turn(vec![name.clone(), "c".into()]),
             Notice::TurnOver,
@@ -211,6 +222,6 @@ mod tests {
             }
         }
         assert_eq!(Notice::from_bytes(&[99; 40]), None);
-        assert_eq!(crc32(&all), 0xc586_be71, "the form is as it was");
+        assert_eq!(crc32(&all), 0x120f_9fb6, "the form is as it was");
     }
 }

@@ -64,7 +64,7 @@ impl Contents {
         let (CopyChange { name, key, base, .. }, on_prefix) = (change, naming.on_prefix);
         let rename = Some((naming.from.to_path_buf(), naming.to.to_path_buf()));
         let on_prefix = on_prefix && key.is_some();
-        let claim = WriteClaim { name: name.to_string(), makes_in: None, on_prefix, rename };
+        let claim = WriteClaim { name: name.into(), on_prefix, rename, ..WriteClaim::default() };
         self.node.tell_neighbours(state);
         loop {
             let heard = self.node.hear_neighbours(state);
@@ -99,7 +99,8 @@ impl Contents {
         put: &mut dyn FnMut() -> Result<()>,
         enter: &mut dyn FnMut(&mut State) -> Result<()>,
     ) -> Result<()> {
-        let done = put().and_then(|()| enter(state));
+        let cleared = claim.removes.as_ref().map_or(Ok(()), |old| self.site.remove_outdated(old));
+        let done = cleared.and_then(|()| put()).and_then(|()| enter(state));
         self.node.tell_neighbours(state);
         self.node.unclaim(claim);
         done

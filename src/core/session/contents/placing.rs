@@ -6,7 +6,6 @@ use std::path::Path;
 use scr_abi::accesses::{Access, AccessLog, Deed, Within, trait_bit};
 
 use crate::account::tally::Count;
-use crate::bytes::stable_number;
 use crate::error::{Error, Result};
 use crate::files::mode_at;
 use crate::handles::{LiesAt, Room, Tracked};
@@ -120,14 +119,15 @@ impl Contents {
         };
         let told = on_prefix && !placed.joined;
         let makes_in = (!found.exists && !on_prefix).then(|| placed.key.clone());
-        let claim = WriteClaim { name: name.into(), makes_in, on_prefix: told, rename: None };
+        let removes = makes_in.as_ref().filter(|_| !parted);
+        let removes = removes.and_then(|key| state.outdated_in(key, name));
+        let claim =
+            WriteClaim { name: name.into(), makes_in, on_prefix: told, removes, rename: None };
         let done = if on_prefix {
             self.bring_to_prefix(&mut state, claim, found, intent, &mut enter)
         } else {
-            let outdated = claim.makes_in.as_ref().and_then(|key| state.outdated_in(key, name));
-            let outdated = outdated.filter(|_| !parted);
-            let mut put = || outdated.as_deref().map_or(Ok(()), ns::remove);
-            self.write_in_turn(&mut state, WriteStart::new(&claim, found), &mut put, &mut enter)
+            let writing = WriteStart::new(&claim, found);
+            self.write_in_turn(&mut state, writing, &mut || Ok(()), &mut enter)
         };
         match done {
             Ok(true) => {}
@@ -267,27 +267,11 @@ impl Contents {
             }
             place => {
                 let copies = matches!(place, Place::Cached(..)) && !intent.truncate;
+                let removes = state.in_the_way(name, target).filter(|_| !found.exists);
+                let claim = WriteClaim { removes, ..claim };
                 let writing = WriteStart { copies, ..WriteStart::new(&claim, found) };
-                let clear = self.clearing(state, name, found);
-                self.write_in_turn(state, writing, &mut || clear(), enter)
+                self.write_in_turn(state, writing, &mut || Ok(()), enter)
             }
-        }
-    }
-
-    /// Returns what removes an older file on the PFS that is in the way of a new one: it does so in
-    /// the turn of who makes that.
-    pub(crate) fn clearing(
-        &self,
-        state: &State,
-        name: &str,
-        found: &FoundTarget,
-    ) -> impl Fn() -> Result<()> + use<> {
-        let older = state.in_the_way(name, self.site.on_prefix(name)).filter(|_| !found.exists);
-        let lock = self.site.state_dir().join(format!("anew.{:016x}", stable_number(name)));
-        let host = self.site.host.clone();
-        move || {
-            let (older, host) = (older.as_ref(), host.clone());
-            older.map_or(Ok(()), |older| older.remove(&lock, move || host.enter_thread()))
         }
     }
 

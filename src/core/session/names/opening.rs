@@ -99,8 +99,11 @@ impl Names {
         let placement = state.machine.write_open(&file, wish, monotonic_ms());
         match placement {
             Placement::Pass => {
-                if !found.exists && self.contents.clearing(&state, name, &found)().is_ok() {
-                    state.view.revive(name);
+                if !found.exists {
+                    let older = state.in_the_way(name, self.site.on_prefix(name));
+                    if older.is_none_or(|older| self.site.remove_outdated(&older).is_ok()) {
+                        state.view.revive(name);
+                    }
                 }
                 Some(found.in_place())
             }
@@ -223,7 +226,7 @@ impl Names {
         let path = self.site.on_prefix(name);
         let is_made = state.view.place(name) == Place::Deleted
             && ns::on_prefix(&path) != OnPrefix::Absent
-            && (together || state.in_the_way(name, path).is_some_and(|it| it.is_made_anew()));
+            && (together || state.is_made_anew(name, &path));
         if is_made {
             state.view.revive(name);
         }

@@ -115,6 +115,8 @@ impl Node {
             })
             .collect();
         for (rank, claim) in &open {
+            // Else its own open says what is wrong.
+            let _ = claim.removes.as_ref().map(|old| self.site.remove_outdated(old));
             if let Some((from, to)) = &claim.rename {
                 // What is not there any more has its name, or was given up; else the rank will hear
                 // itself of what is in the way.
@@ -258,6 +260,7 @@ impl Drop for Locked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::namespace::Outdated;
     use crate::session::alone::Alone;
 
     /// Two ranks may come to a file of a third one at the same moment, and each hear the other
@@ -284,5 +287,23 @@ mod tests {
         one.session.node.heed(&mut state, 2, Notice::Deleted("ck/1/file".into()));
         one.session.node.heed(&mut state, 2, made());
         assert_eq!(state.view.take_news(), [], "that rank has it");
+    }
+
+    /// It would open the older file otherwise, and the other rank a new one.
+    #[test]
+    fn what_a_rank_has_claimed_to_remove_is_gone_for_who_takes_the_new_file_for_there() {
+        let one = Alone::new();
+        let node = &one.session.node;
+        let path = node.site.on_prefix("ck/1/file");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "older").unwrap();
+        let removes = Outdated::at(path.clone());
+        let name = "ck/1/file".to_string();
+        let claim =
+            WriteClaim { name: name.clone(), on_prefix: true, removes, ..WriteClaim::default() };
+        let mut state = node.state();
+        state.mates.claims.insert((name, 1), Claimed { claim, honoured: false, heard: false });
+        assert_eq!(node.honour(&mut state, "ck/1/file"), Some(1));
+        assert!(!path.exists());
     }
 }

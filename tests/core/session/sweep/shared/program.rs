@@ -140,13 +140,10 @@ pub struct Author {
 impl Author {
     /// One that `waits` for nobody has no call that takes half a minute where a rank has died.
     pub fn new(mut rng: Rng, naming: Naming, hosts: &str, waits: bool) -> Author {
-        let is_apart = hosts.chars().any(|host| !hosts.starts_with(host));
         let mut habit = Habit {
             files: 1 + usize::from(rng.u8(..3) == 0),
             phases: rng.usize(1..4),
-            // What ranks of several nodes make at once, just after it was deleted, is left out: one
-            // of some 600 such programs read other bytes, and it is not known why.
-            one_makes: rng.bool() || (naming == Naming::Deleted && is_apart),
+            one_makes: rng.bool(),
             barriers: rng.u8(..4) != 0,
             moves: rng.bool(),
             asks: rng.u8(..3) == 0,
