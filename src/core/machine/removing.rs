@@ -50,6 +50,27 @@ impl Machine {
         deletion
     }
 
+    /// Tells whether the newest dataset that has the file is in progress, and would keep it if it
+    /// were deleted now.
+    pub(crate) fn keeps_deleted(&self, file: &FileRef) -> bool {
+        let datasets = &self.facts.series[file.series].datasets;
+        let holder = datasets.iter().rposition(|dataset| dataset.holds(&file.name));
+        let is_open = |at: &usize| self.facts.status(&datasets[*at].key) == Status::Open;
+        holder.filter(is_open).is_some_and(|at| self.is_all_there_is(file, at))
+    }
+
+    /// Tells whether a file of a dataset in progress is all that there may be: ranks write it
+    /// together, under one name for all checkpoints, and it is complete. When it is deleted for the
+    /// next one, that is in the ranks' caches until it is sealed, and would be lost with them.
+    fn is_all_there_is(&self, file: &FileRef, at: usize) -> bool {
+        let (facts, series) = (&self.facts, file.series);
+        let held = facts.series[series].datasets[at].files.get(&file.name);
+        !facts.config.series[series].has_id
+            && !facts.is_passive()
+            && held.is_some_and(|held| held.is_past(facts.agreement.count))
+            && self.watch.co_writers(file).is_some()
+    }
+
     pub(super) fn delete(&mut self, file: &FileRef, removal: Removal<'_>) -> Deletion {
         self.telling.note_name();
         let into = match removal {
@@ -100,8 +121,11 @@ impl Machine {
         let kept = open && self.facts.is_kept_of(file, at, into);
         let goes_on = into.is_some_and(|into| self.facts.goes_on(file, &key, into));
         // If no agreement comes, the PFS is to see it before it goes.
-        let early = kept
-            || (open && !goes_on && deletes_too_early(&self.facts, file.series, at, &file.name));
+        let too_early = || {
+            deletes_too_early(&self.facts, file.series, at, &file.name)
+                || (course.unlinks && self.is_all_there_is(file, at))
+        };
+        let early = kept || (open && !goes_on && too_early());
         let amends = !open && std::mem::take(&mut course.amends);
         let id = self.facts.id_of(&key);
         if open && !early {

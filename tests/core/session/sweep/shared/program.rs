@@ -335,6 +335,10 @@ impl Checkpoint {
         Some(wrong)
     }
 
+    pub fn is_numbered(&self) -> bool {
+        self.naming == Naming::Numbered
+    }
+
     pub fn contents(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
         let last = self.phases.last().into_iter().flat_map(|phase| &phase.files);
         last.enumerate().map(|(file, held)| (self.naming.name(self.id, file), held))
