@@ -50,17 +50,8 @@ impl Machine {
         deletion
     }
 
-    /// Tells whether the newest dataset that has the file is in progress, and would keep it if it
-    /// were deleted now.
-    pub(crate) fn keeps_deleted(&self, file: &FileRef) -> bool {
-        let datasets = &self.facts.series[file.series].datasets;
-        let holder = datasets.iter().rposition(|dataset| dataset.holds(&file.name));
-        let is_open = |at: &usize| self.facts.status(&datasets[*at].key) == Status::Open;
-        holder.filter(is_open).is_some_and(|at| self.is_all_there_is(file, at))
-    }
-
-    /// Tells whether a file of a dataset in progress is all that there may be: ranks write it
-    /// together, under one name for all checkpoints, and it is complete. When it is deleted for the
+    /// Tells whether a file of a dataset in progress is all that there may be: ranks of one node
+    /// write it together, under one name for all checkpoints, and it is complete. When it is deleted for the
     /// next one, that is in the ranks' caches until it is sealed, and would be lost with them.
     fn is_all_there_is(&self, file: &FileRef, at: usize) -> bool {
         let (facts, series) = (&self.facts, file.series);
@@ -68,7 +59,7 @@ impl Machine {
         !facts.config.series[series].has_id
             && !facts.is_passive()
             && held.is_some_and(|held| held.is_past(facts.agreement.count))
-            && self.watch.co_writers(file).is_some()
+            && self.watch.has_co_writers(facts, file)
     }
 
     pub(super) fn delete(&mut self, file: &FileRef, removal: Removal<'_>) -> Deletion {

@@ -48,11 +48,7 @@ impl Names {
             return Answer::Fail(libc::ENOENT);
         }
         self.stores.heed_link(&[path]);
-        let file = self.rank.file_ref(name);
-        let stays = |file: &machine::FileRef| self.node.state().machine.keeps_deleted(file);
-        if !file.as_ref().is_some_and(stays)
-            && let Err(answer) = self.bring_whole(Some(name))
-        {
+        if let Err(answer) = self.bring_whole(Some(name)) {
             return answer;
         }
         self.handles.wake_path(path);
@@ -85,6 +81,7 @@ impl Names {
             }
             _ => {}
         }
+        let file = self.rank.file_ref(name);
         let deletion = file.map_or(Deletion::Now, |file| state.deleted_at(&file, &place));
         match self.contents.delete(&mut state, name, &place, deletion) {
             Ok(()) => {
