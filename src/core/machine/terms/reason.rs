@@ -20,6 +20,9 @@ pub enum Why {
     Unseen,
     /// The pieces of each node are too small or too many.
     TooFine,
+    /// It is deleted for the next checkpoint before its own is complete: if the caches are lost
+    /// before the next one is, there is none.
+    DeletedEarly,
     /// Ranks of several nodes write it, each node its own bytes: cached.
     OfNodes(Hints),
     /// The same, as far as was seen: what MPI-IO does when it is told so is to be seen first. If it
@@ -40,7 +43,7 @@ pub enum Hints {
 }
 
 impl Why {
-    pub const ALL: [Why; 14] = [
+    pub const ALL: [Why; 15] = [
         Why::Writers,
         Why::Readers,
         Why::GoesOn,
@@ -55,6 +58,7 @@ impl Why {
         Why::Tries(Hints::Apart),
         Why::Tries(Hints::Gathered),
         Why::Tries(Hints::None),
+        Why::DeletedEarly,
     ];
 
     pub fn word(self) -> &'static str {
@@ -67,6 +71,7 @@ impl Why {
             Why::Sizes => "SIZES",
             Why::Unseen => "UNSEEN",
             Why::TooFine => "TOO_FINE",
+            Why::DeletedEarly => "DELETED_EARLY",
             Why::OfNodes(Hints::None) => "OF_NODES",
             Why::OfNodes(Hints::Apart) => "OF_NODES_APART",
             Why::OfNodes(Hints::Gathered) => "OF_NODES_GATHERED",
@@ -89,6 +94,7 @@ impl Why {
             }
             Why::Unseen => "several nodes write it in a way that SCR cannot follow",
             Why::TooFine => "several nodes write it in pieces that are too small or too many",
+            Why::DeletedEarly => "it is deleted for the next checkpoint before its own is complete",
             Why::OfNodes(Hints::None) => "each of several nodes writes a part of it",
             Why::OfNodes(Hints::Apart) => "each of several nodes writes a part of it by MPI-IO",
             Why::OfNodes(Hints::Gathered) => {
@@ -166,6 +172,10 @@ impl Why {
                 "Larger pieces for each rank: collective calls (MPI_File_write_at_all, \
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
+            Why::DeletedEarly => {
+                "Emptied by the open (O_TRUNC, MPI_File_set_size) in place of deleted it is \
+                 cached, and so it is if a collective call comes some time after it is closed"
+            }
             Why::OfNodes(_) | Why::Tries(_) => {
                 "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set; under a \
                  name without {id} from the third time on"
@@ -211,7 +221,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 34] = [
+    pub const ALL: [Reason; 35] = [
         Reason::Watched,
         Reason::SeriesStays,
         Reason::Learned(Why::Writers),
@@ -246,6 +256,7 @@ impl Reason {
         Reason::Learned(Why::Tries(Hints::Apart)),
         Reason::Learned(Why::Tries(Hints::Gathered)),
         Reason::LeftCaches,
+        Reason::Learned(Why::DeletedEarly),
     ];
 
     /// Says it in a clause that goes on from "it is there since".

@@ -48,7 +48,7 @@ impl Names {
             return Answer::Fail(libc::ENOENT);
         }
         self.stores.heed_link(&[path]);
-        if let Err(answer) = self.bring_whole(Some(name)) {
+        if let Err(answer) = self.bring_out_deleted(name) {
             return answer;
         }
         self.handles.wake_path(path);
