@@ -173,8 +173,8 @@ impl Why {
                  H5FD_MPIO_COLLECTIVE), or chunks of at least 4 KiB"
             }
             Why::DeletedEarly => {
-                "Emptied by the open (O_TRUNC, MPI_File_set_size) in place of deleted it is \
-                 cached, and so it is if a collective call comes some time after it is closed"
+                "To empty it (O_TRUNC, MPI_File_set_size) in place of deleting it helps, or \
+                 a collective call some time after it is closed"
             }
             Why::OfNodes(_) | Why::Tries(_) => {
                 "Each node keeps its part in the cache, unless SCR_SHARED_CACHE=0 is set; under a \
