@@ -43,6 +43,7 @@
 //! | `sweep/` | small random programs: what they see, and what the next run finds |
 //! | `rotated.rs` | the newest states under names that move, killed at every instant |
 //! | `deleted.rs` | what the program has deleted stays so |
+//! | `deleted_early.rs` | what is deleted before it is complete |
 //! | `sparing.rs`, `counted.rs` | what a start and a checkpoint cost, counted in calls |
 //! | `written.rs` | checksums that are taken while the program writes |
 //! | `same_bytes.rs` | what a start and a command make of the same caches |
@@ -61,6 +62,7 @@ mod cluster;
 mod counted;
 mod deaths;
 mod deleted;
+mod deleted_early;
 mod directories;
 mod door;
 mod ensembles;
