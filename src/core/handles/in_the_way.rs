@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::handles::State;
 use crate::machine::DatasetKey;
-use crate::namespace::{self as ns, OnPrefix, Outdated};
+use crate::namespace::{self as ns, OnPrefix, Outdated, Place};
 use crate::transfer::is_published;
 
 impl State {
@@ -23,6 +23,29 @@ impl State {
         let is_file = || matches!(ns::on_prefix(path), OnPrefix::File { .. });
         let may_be = !known.is_empty() && nodes.iter().any(|node| *node != nodes[0]);
         may_be && self.view.is_absent(name) && is_file() && !is_known()
+    }
+
+    /// Tells whether another rank has made the file, which was deleted before, on the PFS: it is
+    /// the one that both open by one call, or not what was deleted. From now on it is seen here,
+    /// too.
+    pub fn take_made_elsewhere(&mut self, name: &str, path: &Path) -> bool {
+        let together = self.own.making.as_deref() == Some(name);
+        let is_made = self.view.place(name) == Place::Deleted
+            && ns::on_prefix(path) != OnPrefix::Absent
+            && (together || self.is_made_anew(name, path));
+        if is_made {
+            self.view.revive(name);
+        }
+        is_made
+    }
+
+    /// Returns the dataset in progress of which each node has a part of the file.
+    pub fn parted_in_progress(&self, name: &str) -> Option<DatasetKey> {
+        if self.own.parted.is_empty() {
+            return None;
+        }
+        let Place::Elsewhere(key, _) = self.view.place(name) else { return None };
+        self.own.parted.get(&key, name).map(|_| key)
     }
 
     /// Returns an older file of such a name that the cache has, which another one is to replace.

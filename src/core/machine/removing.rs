@@ -51,8 +51,9 @@ impl Machine {
     }
 
     /// Tells whether a file of a dataset in progress is all that there may be: ranks of one node
-    /// write it together, under one name for all checkpoints, and it is complete. When it is deleted for the
-    /// next one, that is in the ranks' caches until it is sealed, and would be lost with them.
+    /// write it together, under one name for all checkpoints, and it is complete. When it is
+    /// deleted for the next one, that is in the ranks' caches until it is sealed, and would be lost
+    /// with them.
     fn is_all_there_is(&self, file: &FileRef, at: usize) -> bool {
         let (facts, series) = (&self.facts, file.series);
         let held = facts.series[series].datasets[at].files.get(&file.name);

@@ -19,22 +19,22 @@ const TURN_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outdated {
     path: PathBuf,
-    look: Look,
+    look: Traits,
 }
 
 /// Device, inode, bytes, seconds and nanoseconds of the last change: a new file may get the inode
 /// of one that has gone.
-type Look = [u64; 5];
+type Traits = [u64; 5];
 
 impl Outdated {
-    /// `None`: nothing is there.
+    /// Returns `None` if nothing is there.
     pub fn at(path: PathBuf) -> Option<Outdated> {
         let look = look(&path.symlink_metadata().ok()?);
         Some(Outdated { path, look })
     }
 
     #[cfg(test)]
-    pub(super) fn new(path: PathBuf, look: Look) -> Outdated {
+    pub(super) fn new(path: PathBuf, look: Traits) -> Outdated {
         Outdated { path, look }
     }
 
@@ -86,7 +86,7 @@ impl Outdated {
     }
 }
 
-fn look(found: &Metadata) -> Look {
+fn look(found: &Metadata) -> Traits {
     let (seconds, nanoseconds) = (found.mtime() as u64, found.mtime_nsec() as u64);
     [found.dev(), found.ino(), found.len(), seconds, nanoseconds]
 }

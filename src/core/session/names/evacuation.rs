@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::handles::{LiesAt, Tracked, stamp};
 use crate::handles::{descriptor_info, open_alike, own_path};
 use crate::log::messages;
-use crate::machine::{DatasetKey, Why};
+use crate::machine::Why;
 use crate::namespace::{Answer, Manner, OpenIntent, Place};
 use crate::session::{names::Names, node::State, rank::known::file_ref};
 
@@ -98,27 +98,18 @@ impl Names {
     pub(crate) fn bring_whole(&self, name: Option<&str>) -> std::result::Result<(), Answer> {
         let Some(name) = name.filter(|_| !self.rank.is_child()) else { return Ok(()) };
         let gone = |_| Answer::Fail(libc::EIO);
-        if let Some(key) = self.parted_in_progress(name) {
+        let parted = self.node.state_to_look().parted_in_progress(name);
+        if let Some(key) = parted {
             self.unsealed.leave_cache(&key, name).map_err(gone)?;
         }
         self.unsealed.pulls.settle(name).map_err(gone)
     }
 
-    /// Returns the dataset in progress of which each node has a part of the file.
-    fn parted_in_progress(&self, name: &str) -> Option<DatasetKey> {
-        let state = self.node.state_to_look();
-        if state.own.parted.is_empty() {
-            return None;
-        }
-        let Place::Elsewhere(key, _) = state.view.place(name) else { return None };
-        state.own.parted.get(&key, name).map(|_| key)
-    }
-
-    /// As [`Names::bring_whole`], for a file that is deleted. The next checkpoint's of the same name
-    /// would be in the caches alone until it is sealed: that one goes to the PFS.
+    /// Brings out a file that is deleted. The next checkpoint's of that name would be in the caches
+    /// alone until it is sealed: it goes to the PFS.
     pub(crate) fn bring_out_deleted(&self, name: &str) -> std::result::Result<(), Answer> {
-        let has_id = self.rank.file_ref(name).is_none_or(|file| file.id.is_some());
-        if let Some(key) = self.parted_in_progress(name).filter(|_| !has_id) {
+        let parted = self.node.state_to_look().parted_in_progress(name);
+        if let Some(key) = parted.filter(|key| key.id.is_empty()) {
             self.unsealed.note_why(&key, name, Why::DeletedEarly);
         }
         self.bring_whole(Some(name))

@@ -145,7 +145,9 @@ impl Names {
             Err(Answer::Fail(libc::ENOENT)) if state.makes_parted(file) => {
                 Ok(FoundTarget { place: Place::Prefix, on_prefix: OnPrefix::Absent, exists: false })
             }
-            Err(Answer::Fail(libc::ENOENT)) if self.is_made_elsewhere(state, &file.name) => {
+            Err(Answer::Fail(libc::ENOENT))
+                if state.take_made_elsewhere(&file.name, &self.site.on_prefix(&file.name)) =>
+            {
                 Err(None)
             }
             Err(answer) => {
@@ -216,21 +218,6 @@ impl Names {
             Ok(()) => None,
             Err(_) => Some(Answer::Fail(libc::EIO)),
         }
-    }
-
-    /// Tells whether another rank has made the file, which was deleted before, on the PFS: it is
-    /// the one that both open by one call, or not what was deleted. From now on it is seen here,
-    /// too.
-    fn is_made_elsewhere(&self, state: &mut State, name: &str) -> bool {
-        let together = state.own.making.as_deref() == Some(name);
-        let path = self.site.on_prefix(name);
-        let is_made = state.view.place(name) == Place::Deleted
-            && ns::on_prefix(&path) != OnPrefix::Absent
-            && (together || state.is_made_anew(name, &path));
-        if is_made {
-            state.view.revive(name);
-        }
-        is_made
     }
 
     /// Returns what a file may fill in the cache.
