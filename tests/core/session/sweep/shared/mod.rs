@@ -167,9 +167,12 @@ fn differing(want: Option<&Vec<u8>>, got: Option<&Vec<u8>>) -> String {
     format!("is {} bytes, of {}, from {at} on {is:?}, was {was:?}", got.len(), want.len())
 }
 
+/// Checkpoint, file of it, content.
+type Version<'a> = (usize, usize, &'a Vec<u8>);
+
 /// What a run that was cut off has left: `calm` checkpoints were settled, `begun` begun.
 fn possible(found: &Tree, all: &[Checkpoint], calm: usize, begun: usize) -> Result<(), String> {
-    let mut names: BTreeMap<String, Vec<(usize, usize, &Vec<u8>)>> = BTreeMap::new();
+    let mut names: BTreeMap<String, Vec<Version<'_>>> = BTreeMap::new();
     for one in all.iter().take(begun) {
         for (file, (name, held)) in one.contents().enumerate() {
             names.entry(name).or_default().push((one.id as usize, file, held));
@@ -179,7 +182,7 @@ fn possible(found: &Tree, all: &[Checkpoint], calm: usize, begun: usize) -> Resu
     for (name, had) in names {
         let held = found.get(&name);
         let settled = had.iter().rfind(|(id, ..)| *id <= calm);
-        let may_be = |held: &Vec<u8>, (id, file, want): &(usize, usize, &Vec<u8>)| {
+        let may_be = |held: &Vec<u8>, (id, file, want): &Version<'_>| {
             let is_it = settled.is_none_or(|(first, ..)| id >= first) && held == *want;
             is_it || (*id == begun && *id > calm && all[*id - 1].may_be_left(*file, held))
         };
