@@ -59,7 +59,7 @@ fn draw(seed: u64) -> Drawn {
     let fate = draw_fate(&mut rng, hosts, scheme, STEPS_MAX);
     let waits = !matches!(fate, Fate::Dies(_));
     let stops_behind = rng.usize(2..=CHECKPOINTS as usize);
-    let checkpoints = Author::new(rng, Naming::Numbered, hosts, waits).write(CHECKPOINTS);
+    let checkpoints = Author::new(rng, Naming::Numbered, hosts.len(), waits).write(CHECKPOINTS);
     Drawn { hosts, settings, fate, checkpoints, stops_behind }
 }
 
@@ -177,6 +177,9 @@ fn possible(found: &Tree, all: &[Checkpoint], calm: usize, begun: usize) -> Resu
         for (file, (name, held)) in one.contents().enumerate() {
             names.entry(name).or_default().push((one.id as usize, file, held));
         }
+    }
+    if let Some(name) = found.keys().find(|name| !names.contains_key(*name)) {
+        return Err(format!("{name} is there, begun {begun}"));
     }
     let mut older: Option<BTreeSet<usize>> = None;
     for (name, had) in names {
@@ -340,7 +343,7 @@ fn draw_of_one_name(seed: u64) -> Drawn {
     ];
     let waits = !matches!(fate, Fate::Dies(_));
     let stops_behind = rng.usize(2..=2 * CHECKPOINTS as usize);
-    let checkpoints = Author::new(rng, naming, hosts, waits).write(2 * CHECKPOINTS);
+    let checkpoints = Author::new(rng, naming, hosts.len(), waits).write(2 * CHECKPOINTS);
     Drawn { hosts, settings: settings.into(), fate, checkpoints, stops_behind }
 }
 

@@ -139,7 +139,7 @@ pub struct Author {
 
 impl Author {
     /// One that `waits` for nobody has no call that takes half a minute where a rank has died.
-    pub fn new(mut rng: Rng, naming: Naming, hosts: &str, waits: bool) -> Author {
+    pub fn new(mut rng: Rng, naming: Naming, ranks: usize, waits: bool) -> Author {
         let mut habit = Habit {
             files: 1 + usize::from(rng.u8(..3) == 0),
             phases: rng.usize(1..4),
@@ -155,7 +155,6 @@ impl Author {
         if !waits {
             (habit.asks, habit.reopens, habit.reads) = (false, false, 0);
         }
-        let ranks = hosts.len();
         Author { rng, naming, ranks, habit, files: Vec::new(), phases: Vec::new(), written: 0 }
     }
 
