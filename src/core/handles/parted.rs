@@ -29,6 +29,8 @@ pub struct PartedFile {
     shown: usize,
     /// It is on its way to the PFS: nobody opens it here any more.
     pub leaves: bool,
+    /// What this node has of it if its dataset is sealed as it is now.
+    pub dealt: Option<PartHere>,
 }
 
 /// All files of datasets in progress, by dataset and name.
@@ -37,8 +39,10 @@ pub struct PartedFiles {
     files: BTreeMap<(DatasetKey, String), PartedFile>,
     /// Those that have come to the PFS: that is done once in a launch, so they stay there.
     outside: BTreeSet<(DatasetKey, String)>,
-    /// Sealed ones that an earlier launch has left, and what of them this node has.
+    /// Sealed ones that lie in the cache, and what of them this node has.
     sealed: BTreeMap<(DatasetKey, String), Arc<PartHere>>,
+    /// Those that ranks have told one another of.
+    heard: BTreeSet<(DatasetKey, String)>,
     /// So many sync points had been entered when all have told the last time.
     told_at: u64,
 }
@@ -69,15 +73,6 @@ impl PartedFile {
         let mut known = Cow::Borrowed(&self.course);
         by_stamp(self.near.iter().copied()).for_each(|acts| _ = known.to_mut().take(&acts));
         known
-    }
-
-    /// Takes in what all ranks have told at a sync point, each with its node.
-    pub fn hear(&mut self, told: impl IntoIterator<Item = (usize, Accesses)>) {
-        let acts = told
-            .into_iter()
-            .flat_map(|(node, done)| done.all.into_iter().map(move |access| Act { node, access }));
-        by_stamp(acts).for_each(|acts| _ = self.course.take(&acts));
-        self.near.clear();
     }
 
     /// Tells whether `node`, that of this rank, has these bytes, and no other has written them
@@ -155,6 +150,28 @@ impl PartedFiles {
         if self.files.is_empty() { None } else { self.files.get(&place()) }
     }
 
+    /// Takes in what all ranks have told of the file at a sync point, each with its node.
+    pub fn hear(
+        &mut self,
+        key: &DatasetKey,
+        name: &str,
+        told: impl IntoIterator<Item = (usize, Accesses)>,
+    ) {
+        self.heard.insert((key.clone(), name.to_string()));
+        let file = self.entry(key, name);
+        let acts = told
+            .into_iter()
+            .flat_map(|(node, done)| done.all.into_iter().map(move |access| Act { node, access }));
+        by_stamp(acts).for_each(|acts| _ = file.course.take(&acts));
+        file.near.clear();
+    }
+
+    /// Tells whether each node has a part of a file of that name, sealed or not, the same on all
+    /// ranks.
+    pub fn is_known_to_all(&self, name: &str) -> bool {
+        self.sealed.keys().chain(&self.heard).any(|(_, known)| known == name)
+    }
+
     /// Notes that the file is on its way to the PFS.
     pub fn leave(&mut self, key: &DatasetKey, name: &str) {
         if let Some(file) = self.files.get_mut(&(key.clone(), name.to_string())) {
@@ -191,9 +208,19 @@ impl PartedFiles {
         self.sealed.insert((key.clone(), name), here);
     }
 
-    /// Tells whether there is a sealed file of that name, the same on all ranks.
-    pub fn is_sealed(&self, name: &str) -> bool {
-        self.sealed.keys().any(|(_, known)| known == name)
+    /// Notes that the dataset is sealed: what this node has of its files can be read here.
+    pub fn seal(&mut self, key: &DatasetKey) {
+        for ((_, name), file) in self.files.iter_mut().filter(|((of, _), _)| of == key) {
+            if let Some(here) = file.dealt.take() {
+                self.sealed.insert((key.clone(), name.clone()), Arc::new(here));
+            }
+        }
+    }
+
+    /// Notes that the dataset has left the cache.
+    pub fn forget(&mut self, key: &DatasetKey) {
+        self.sealed.retain(|(of, _), _| of != key);
+        self.heard.retain(|(of, _)| of != key);
     }
 
     /// Returns what can be read here of a sealed file.

@@ -167,6 +167,7 @@ impl State {
             // From now on nobody has it as a whole.
             holding.files.remove(&name);
         }
+        self.own.parted.seal(key);
         self.end_parted(key);
         self.view.show(key, &sealed.catalog);
         if let Some(layer) = self.view.layer_mut(key) {
@@ -353,8 +354,8 @@ impl State {
         Some(Answer::Redirect { path: on_prefix, token: self.own.tokens.issue(older) })
     }
 
-    /// Opens, to be read, a file that an earlier launch has sealed in parts: what this node has is
-    /// read here, and the prefix is needed for the rest alone. `None`: this node has nothing of it.
+    /// Opens, to be read, a file that was sealed in parts: what this node has is read here, and the
+    /// prefix is needed for the rest alone. `None`: this node has nothing of it.
     pub fn open_sealed_part(&mut self, name: &str, place: &ns::Place) -> Option<Answer> {
         let ns::Place::Elsewhere(key, _) = place else { return None };
         let here = self.own.parted.sealed(key, name).filter(|here| !here.extents.is_empty())?;

@@ -13,7 +13,7 @@ use crate::bytes::{Reader, Writer};
 use crate::cache::node::agree::agree_and_ask;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::parts::{Extents, NodeLog, Resolved, resolve};
+use crate::parts::{Extents, NodeLog, PartHere, Resolved, resolve};
 use crate::records::{FileMeta, FilePart, PART_MODE};
 
 /// No rank's part is cut finer, bytes.
@@ -46,13 +46,11 @@ pub struct PartedWhole {
 
 /// What a rank has of a file.
 #[derive(Debug)]
-pub enum Dealt {
-    /// No byte.
-    Nothing,
-    /// This part.
-    Part(FileMeta),
-    /// Nobody knows who has written some byte last, or bytes are there that no log tells of.
-    Refused,
+pub struct Dealt {
+    /// `None`: no byte.
+    pub part: Option<FileMeta>,
+    /// What its node has.
+    pub here: PartHere,
 }
 
 impl PartedWhole {
@@ -126,7 +124,8 @@ impl PartedWhole {
     }
 
     /// Finds this rank's part; its bytes lie in the node's file at `place`. `here` is the number of
-    /// its `node`.
+    /// its `node`. `None`: nobody knows who has written some byte last, or bytes are there that no
+    /// log tells of.
     /// Collective.
     ///
     /// # Errors
@@ -137,26 +136,24 @@ impl PartedWhole {
         node: &dyn Comm,
         here: usize,
         place: Option<&Path>,
-    ) -> Result<Dealt> {
+    ) -> Result<Option<Dealt>> {
         let logs: Vec<NodeLog> = self.logs.values().cloned().collect();
         let resolved = resolve(&logs);
         let bits = trait_bit::UNSEEN | trait_bit::OVERFULL | trait_bit::HOLES;
         if self.told.values().any(|one| one.traits & bits != 0) || !resolved.conflicts.is_empty() {
-            return Ok(Dealt::Refused);
+            return Ok(None);
         }
+        let owned = self.logs.keys().zip(&resolved.owned).find(|(node, _)| **node == here);
+        let owned = owned.map_or_else(Extents::default, |(_, all)| all.clone());
         let own = || {
             let log = self.logs.get(&here).zip(place).filter(|_| node.rank() == 0);
             let is_unseen = log.map_or(Ok(false), |(log, place)| has_unlogged(place, log))?;
-            let owned = self.logs.keys().zip(&resolved.owned).find(|(node, _)| **node == here);
-            let owned = owned.map_or_else(Extents::default, |(_, all)| {
-                all.dealt_out(node.size(), UNIT_BYTES).swap_remove(node.rank())
-            });
-            Ok((is_unseen, self.part(world.rank(), owned, &resolved, place)?))
+            let dealt = owned.dealt_out(node.size(), UNIT_BYTES).swap_remove(node.rank());
+            Ok((is_unseen, self.part(world.rank(), dealt, &resolved, place)?))
         };
-        match agree_and_ask(world, own(), |(is_unseen, _)| *is_unseen)? {
-            (_, true) => Ok(Dealt::Refused),
-            ((_, part), false) => Ok(part.map_or(Dealt::Nothing, Dealt::Part)),
-        }
+        let ((_, part), is_refused) = agree_and_ask(world, own(), |(is_unseen, _)| *is_unseen)?;
+        let here = PartHere { extents: owned, whole: resolved.size };
+        Ok((!is_refused).then_some(Dealt { part, here }))
     }
 
     /// Returns the rights that the program's own call gave it: on a node where none did the file

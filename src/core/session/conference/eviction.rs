@@ -27,6 +27,7 @@ impl Conference {
             self.keep_opened(&mut state, key);
             state.view.remove(key);
             state.own.holdings.remove(key);
+            state.own.parted.forget(key);
             gone
         };
         let outcome = match id {

@@ -51,11 +51,12 @@ impl Conference {
             let place = state.view.layer(key).map(|layer| layer.dir.join(&whole.name));
             drop(state);
             let here = nodes[self.site.rank];
-            match whole.deal(&*links.world, &*links.node, here, place.as_deref())? {
-                Dealt::Part(part) => files.push(part),
-                Dealt::Nothing => {}
-                Dealt::Refused => Err(self.refuse(key, &whole, unclear_reason(&whole.name)))?,
-            }
+            let dealt = whole.deal(&*links.world, &*links.node, here, place.as_deref())?;
+            let Some(Dealt { part, here }) = dealt else {
+                return Err(self.refuse(key, &whole, unclear_reason(&whole.name)));
+            };
+            files.extend(part);
+            self.node.state().own.parted.entry(key, &whole.name).dealt = Some(here);
         }
         Ok(())
     }

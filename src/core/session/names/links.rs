@@ -152,7 +152,7 @@ impl Names {
         let hints = file.and_then(|file| state.machine.hints(&file)).unwrap_or(Hints::None);
         let nodes: BTreeSet<&usize> = state.machine.nodes().iter().collect();
         let name = self.rank.name_of(path);
-        (hints, nodes.len(), name.is_some_and(|name| state.own.parted.is_sealed(name)))
+        (hints, nodes.len(), name.is_some_and(|name| state.own.parted.is_known_to_all(name)))
     }
 
     /// `far`: it is opened by ranks of several nodes.

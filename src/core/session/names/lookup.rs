@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::machine::Why;
 use crate::namespace::{self as ns, Answer, Entry, Place};
 use crate::session::names::Names;
 
@@ -53,6 +52,12 @@ impl Names {
             return Answer::at(copy.clone());
         }
         let place = state.view.place(name);
+        if let Place::Elsewhere(key, _) = &place
+            && state.own.parted.get(key, name).is_some()
+        {
+            drop(state);
+            return self.open_part_to_read(key, name);
+        }
         if !self.rank.is_child()
             && let Some(answer) = state.open_sealed_part(name, &place)
         {
@@ -63,14 +68,6 @@ impl Names {
             Place::Prefix => Answer::PASS,
             Place::Cached(_, here) | Place::Private(here) => Answer::at(here),
             Place::Deleted => Answer::Fail(libc::ENOENT),
-            Place::Elsewhere(key, _) if state.own.parted.get(&key, name).is_some() => {
-                drop(state);
-                self.unsealed.note_why(&key, name, Why::Readers);
-                match self.unsealed.leave_cache(&key, name) {
-                    Ok(()) => self.open_for_reading(name),
-                    Err(_) => Answer::Fail(libc::EIO),
-                }
-            }
             Place::Elsewhere(key, remote) => {
                 drop(state);
                 self.updates.wait_for_remote(name, &key, &remote)

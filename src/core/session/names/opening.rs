@@ -159,6 +159,26 @@ impl Names {
         }
     }
 
+    /// Opens, to be read, a file in progress of which each node has its part: what others have of
+    /// it is asked for only when it is read. MPI-IO asks for the size of a file so, for instance.
+    pub(super) fn open_part_to_read(&self, key: &DatasetKey, name: &str) -> Answer {
+        let intent = OpenIntent::of(libc::O_RDONLY);
+        let state = self.node.state_to_change(&[name]);
+        let found = self.rank.file_ref(name).filter(|_| !self.rank.is_child()).and_then(|file| {
+            let found = self.contents.look(&state, (&file).into(), intent).ok()?;
+            Some((state.parted_in(&file, &found.place)?, file, found))
+        });
+        let answer = match found {
+            Some((of, file, found)) => self.open_part(state, &file, &of, &found, intent),
+            None => {
+                drop(state);
+                self.unsealed.note_why(key, name, Why::Readers);
+                self.open_outside(key, name)
+            }
+        };
+        answer.unwrap_or_else(|| self.open_for_reading(name))
+    }
+
     /// Opens a file in progress of which each node has its part.
     fn open_part(
         &self,
@@ -230,6 +250,7 @@ impl Names {
         match () {
             () if lock(&self.stores.kept_out).contains(&file.name) => Err(Reason::StoreFailed),
             () if intent.special => Err(Reason::Special),
+            () if !intent.may_change => Ok(Room::default()),
             () => self.stores.has_room(state, file).ok_or(Reason::NoRoom),
         }
     }

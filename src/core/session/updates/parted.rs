@@ -48,7 +48,7 @@ impl Updates {
             }
             let State { machine, own, .. } = state;
             let told = told.into_iter().map(|(rank, _, done)| (machine.nodes()[rank], done));
-            own.parted.entry(&key, &name).hear(told);
+            own.parted.hear(&key, &name, told);
         }
         names
     }
