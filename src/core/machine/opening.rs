@@ -5,7 +5,7 @@ use super::parts::Machine;
 use super::state::{LocalDataset, LocalFile, OnPfs, Phase, Routing, Status};
 use super::terms::{
     Accesses, DatasetKey, FileRef, Hints, Intent, LeftAlone, Overdue, Placed, Placement, Reason,
-    Why,
+    Why, name_hash,
 };
 
 impl Machine {
@@ -31,6 +31,9 @@ impl Machine {
             self.facts.note_anew(&placed.key, file, intent);
             return Placement::Dataset(placed);
         }
+        let (names, rank) = (&self.watch.shared()[file.series], self.facts.config.rank);
+        let others = names.others_write(name_hash(&file.masked), rank);
+        let intent = Intent { together: intent.together || others, ..intent };
         match self.facts.holder(file) {
             Some((key, Status::Open)) if !self.facts.is_changed_again(&key, file, intent) => {
                 Placement::Dataset(self.put(file, key, None))

@@ -42,6 +42,13 @@ impl SharedNames {
         self.together.get(&name).filter(|ranks| ranks.len() > 1)
     }
 
+    /// Tells whether others than `rank` are known to write files of that name: what they take for
+    /// the next checkpoint `rank` has to take for it, too.
+    pub fn others_write(&self, name: u64, rank: usize) -> bool {
+        let other = |one: &(u64, usize)| one.0 == name && one.1 != rank;
+        self.written.iter().any(other) || self.co_writers(name).is_some()
+    }
+
     /// Returns those that ranks of several nodes have written since the last confirmation.
     pub fn parted(&self, config: &MachineConfig) -> Vec<PartedNews> {
         let written: BTreeSet<u64> = self.written.iter().map(|(name, _)| *name).collect();
