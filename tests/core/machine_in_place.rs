@@ -79,3 +79,29 @@ fn a_checkpoint_that_goes_on_in_place_after_a_collective_is_not_cached_and_that_
         }
     }
 }
+
+/// One rank empties the file of all; they write to it, close it, and go on with it.
+#[test]
+fn ranks_that_write_a_file_together_are_in_one_checkpoint_whoever_has_made_it() {
+    let mut ranks = Ranks::of(3, SeriesConfig::new("state", false));
+    let shared = file(0);
+    let all_open = |ranks: &mut Ranks, intents: &[Intent]| {
+        let open = |(machine, intent): (&mut Machine, &Intent)| {
+            let placement = machine.write_open(&shared, *intent, 0);
+            let Placement::Dataset(placed) = placement else { panic!("not ours: {placement:?}") };
+            placed.key
+        };
+        let keys: Vec<_> = ranks.machines.iter_mut().zip(intents).map(open).collect();
+        ranks.sync(0);
+        for (machine, key) in ranks.machines.iter_mut().zip(&keys) {
+            machine.write_closed(key, &shared.name, 100, 0);
+        }
+        ranks.sync(0);
+        keys
+    };
+    let begun = all_open(&mut ranks, &[Intent::REWRITE, Intent::UPDATE, Intent::UPDATE]);
+    let gone_on = all_open(&mut ranks, &[Intent::UPDATE; 3]);
+    for keys in [begun, gone_on] {
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    }
+}
