@@ -142,7 +142,9 @@ impl Contents {
                 return Some(Answer::Fail(error.errno()));
             }
         }
-        self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+        if intent.may_change {
+            self.rank.tally.one(if on_prefix { Count::OnPrefix } else { Count::Cached });
+        }
         let made = !found.exists;
         let room = if on_prefix { Room::default() } else { room };
         let tracked = Tracked { made, room, ..Tracked::new(&placed.key, name, way) };

@@ -105,11 +105,12 @@ impl Names {
         self.unsealed.pulls.settle(name).map_err(gone)
     }
 
-    /// Brings out a file that is deleted. The next checkpoint's of that name would be in the caches
-    /// alone until it is sealed: it goes to the PFS.
+    /// Brings out a file that is deleted. Of later ones each would have to come out before it is
+    /// deleted; and without ids the next checkpoint's would be in the caches alone until it is
+    /// sealed. They go to the PFS.
     pub(crate) fn bring_out_deleted(&self, name: &str) -> std::result::Result<(), Answer> {
         let parted = self.node.state_to_look().parted_in_progress(name);
-        if let Some(key) = parted.filter(|key| key.id.is_empty()) {
+        if let Some(key) = parted {
             self.unsealed.note_why(&key, name, Why::DeletedEarly);
         }
         self.bring_whole(Some(name))
