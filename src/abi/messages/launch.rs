@@ -118,14 +118,15 @@ messages! {
              SCR_COPY_TYPE=SINGLE says that it is meant.",
     }
     NOTHING_CACHED = 1016 {
-        title: "Files match a pattern, but no checkpoint was cached",
-        cause: "The names of each checkpoint are new to SCR, since a word of them changes that is \
-             neither {id} nor {rank} nor a number; or child processes of the program write the \
-             files. The text has the reason that was seen.",
+        title: "Files match a pattern, but no checkpoint was cached, or none of the last ones",
+        cause: "The text has the reasons that were seen. Often the names of each checkpoint are \
+             new to SCR, since a word of them changes that is neither {id} nor {rank} nor a \
+             number; or child processes of the program write the files; or ranks of other nodes \
+             read them at once.",
         done: "All files are where the program has written them, as without SCR.",
         cure: "Of names that are always new, \":own\" behind the pattern has files cached that one \
-             rank writes each. Else let the ranks themselves write and close the files, or name \
-             other files.",
+             rank writes each. Of a file that all ranks write, scr report says what helps. Else \
+             let the ranks themselves write and close the files, or name other files.",
     }
     LAUNCH_INCOMPLETE = 1101 {
         title: "Not all ranks can take part",

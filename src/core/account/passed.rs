@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::unmatched::SILENCE;
 use crate::kvtree::KvTree;
-use crate::machine::Reason;
 use crate::records::RunPassed;
 
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
@@ -40,39 +39,38 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
     sums
 }
 
-/// Reasons of which nothing else tells: for the others a file was judged, or there is a message.
-const UNSEEN: [Reason; 8] = [
-    Reason::Watched,
-    Reason::Shared,
-    Reason::Follows,
-    Reason::Linked,
-    Reason::DirectoryMoved,
-    Reason::RenamedOut,
-    Reason::Temporary,
-    Reason::Special,
-];
-
-/// Says that no checkpoint was cached although files matched, unless too few were written or it is
-/// known why. `sealed`: how many were complete on the PFS.
-pub(crate) fn uncached(passed: &Passed, sealed: u64, prefix: &Path) -> Option<String> {
-    let is_unseen = |text: &String| UNSEEN.iter().any(|reason| reason.text() == text);
-    let is_early = passed.is_empty() || (1..=WATCHED_MAX).contains(&sealed);
-    if is_early || !passed.keys().all(is_unseen) {
+/// Says that no checkpoint was cached although files matched, or none of the last ones, unless too
+/// few were written. So many were complete, and of the last ones so many `in_a_row` on the PFS.
+pub(crate) fn uncached(
+    passed: &Passed,
+    (sealed, in_a_row): (u64, u64),
+    prefix: &Path,
+) -> Option<String> {
+    if passed.is_empty() || (sealed > 0 && in_a_row <= WATCHED_MAX) {
         return None;
     }
     let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));
     let reasons: String = reasons.collect();
+    let prefix = prefix.display();
     let what = match sealed {
-        0 => "files match a pattern, but no checkpoint of them was complete;".to_owned(),
-        count => format!("all {count} checkpoints went straight to {};", prefix.display()),
+        0 => "no checkpoint was protected: files match a pattern, but no checkpoint of them was \
+              complete;"
+            .to_owned(),
+        all if all == in_a_row => {
+            format!("no checkpoint was protected: all {all} checkpoints went straight to {prefix};")
+        }
+        all => format!(
+            "the newest checkpoints were not protected: the last {in_a_row} of {all} went straight \
+             to {prefix};"
+        ),
     };
-    Some(format!("no checkpoint was protected: {what}{reasons} scr report has more. {SILENCE}"))
+    Some(format!("{what}{reasons} scr report has more. {SILENCE}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Why;
+    use crate::machine::{Reason, Why};
 
     #[test]
     fn a_run_that_has_cached_nothing_is_told_why() {
@@ -80,14 +78,15 @@ mod tests {
         let of = |reason: Reason| Passed::from([(reason.text().to_owned(), one.clone())]);
         let (watched, learned) = (of(Reason::Watched), of(Reason::Learned(Why::Readers)));
         let rows = [
-            (&watched, 9, Some("all 9 checkpoints went straight to /p; SCR watches")),
-            (&watched, 4, None),
-            (&watched, 0, Some("no checkpoint of them was complete; SCR watches")),
-            (&learned, 9, None),
-            (&Passed::new(), 0, None),
+            (&watched, (9, 9), Some("all 9 checkpoints went straight to /p; SCR watches")),
+            (&watched, (4, 4), None),
+            (&watched, (0, 0), Some("no checkpoint of them was complete; SCR watches")),
+            (&learned, (9, 8), Some("the last 8 of 9 went straight to /p; ranks of other nodes")),
+            (&learned, (9, 4), None),
+            (&Passed::new(), (0, 0), None),
         ];
-        for (passed, sealed, expected) in rows {
-            let text = uncached(passed, sealed, Path::new("/p"));
+        for (passed, seals, expected) in rows {
+            let text = uncached(passed, seals, Path::new("/p"));
             let fits = match (&text, expected) {
                 (Some(text), Some(part)) => text.contains(part),
                 (text, expected) => text.is_none() && expected.is_none(),

@@ -19,8 +19,8 @@ pub(crate) enum Count {
     Agreements,
     Conferences,
     Seals,
-    /// Those of what the caches have.
-    CachedSeals,
+    /// Those of the last ones, in a row, of which the caches have nothing.
+    PassedSeals,
     Amendments,
     Voided,
     Cached,
@@ -103,8 +103,11 @@ impl Tally {
             }
             Outcome::Done => {
                 self.one(Count::Seals);
-                if !plan.on_prefix {
-                    self.one(Count::CachedSeals);
+                match plan.on_prefix {
+                    true => self.one(Count::PassedSeals),
+                    false => {
+                        self.counts[Count::PassedSeals as usize].store(0, Ordering::Relaxed);
+                    }
                 }
             }
             Outcome::Touched | Outcome::Failed => self.one(Count::Voided),

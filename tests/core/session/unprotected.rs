@@ -212,3 +212,26 @@ fn checkpoints_that_were_all_watched_are_told_at_the_end() {
     let got = same("aa", &[pattern, "SCR_LEARN=1"], |rank| write_new_names(rank, 6, hash));
     assert_eq!(got.told, [""; 0]);
 }
+
+/// With {id} a name is judged by itself, which no other message tells.
+#[test]
+fn a_file_that_is_not_cached_any_more_is_told_at_the_end() {
+    let settings = ["SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*", "SCR_LEARN=1"];
+    let got = place(&settings).helped().run("ab", |rank| {
+        for step in 1..=9 {
+            let name = format!("ckpt/step_{step}/all");
+            let _ = rank.files.make_dir("ckpt");
+            let _ = rank.files.make_dir(&format!("ckpt/step_{step}"));
+            let file = rank.files.open(&name, libc::O_RDWR | libc::O_CREAT).unwrap();
+            file.write_at(&[rank.rank as u8 + 1; 5000], rank.rank as u64 * 5000).unwrap();
+            rank.barrier();
+            if step > 3 {
+                file.read_at(5000, 0).unwrap();
+            }
+            file.close().unwrap();
+            rank.calm();
+        }
+        rank.finish();
+    });
+    check_message(&got.told, &["the last 6 of 9 went straight to", "ranks of other nodes read it"]);
+}

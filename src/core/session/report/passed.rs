@@ -9,14 +9,16 @@ use crate::session::report::Reporter;
 
 impl Reporter {
     /// Gathers from each node's ranks, and then from the leaders: a few hundred bytes for each
-    /// node that has any. Says that nothing was cached, unless it was `told` why. Collective.
+    /// node that has any. Says that nothing was cached, or no more, unless it was `told` why.
+    /// Collective.
     pub(crate) fn gather_passed(&self, links: &Links, told: bool) -> Result<()> {
         let of_node = merge(&links.node.all_gather(&encode(&self.rank.tally.passed_here()))?);
         let Some(leaders) = &links.leaders else { return Ok(()) };
         let all = merge(&leaders.all_gather(&encode(&of_node))?);
         let count = |which| self.rank.tally.get(which);
-        if self.site.rank == 0 && !told && count(Count::CachedSeals) == 0 {
-            let text = uncached(&all, count(Count::Seals), &self.site.prefix);
+        if self.site.rank == 0 && !told {
+            let seals = (count(Count::Seals), count(Count::PassedSeals));
+            let text = uncached(&all, seals, &self.site.prefix);
             text.iter().for_each(|text| log::warn(messages::NOTHING_CACHED, text));
         }
         self.rank.log_passed(&all);
