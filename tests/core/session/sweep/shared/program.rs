@@ -78,6 +78,13 @@ pub enum Act {
         file: usize,
         bytes: usize,
     },
+    /// Opens the file by its name, only to read it, asks for its size, and sees what is there.
+    Check {
+        file: usize,
+        size: usize,
+        at: usize,
+        bytes: Vec<u8>,
+    },
     Cut {
         file: usize,
         bytes: usize,
@@ -125,6 +132,8 @@ struct Habit {
     reopens: bool,
     /// One in so many checkpoints has a rank that reads what another one has written.
     reads: usize,
+    /// Ranks open the files again when they are closed, to look what is there.
+    checks: bool,
 }
 
 pub struct Author {
@@ -151,9 +160,11 @@ impl Author {
             again: rng.bool(),
             reopens: rng.u8(..4) == 0,
             reads: [0, 0, 0, 6, 2][rng.usize(..5)],
+            checks: rng.u8(..3) == 0,
         };
         if !waits {
             (habit.asks, habit.reopens, habit.reads) = (false, false, 0);
+            habit.checks = false;
         }
         Author { rng, naming, ranks, habit, files: Vec::new(), phases: Vec::new(), written: 0 }
     }
@@ -194,6 +205,10 @@ impl Author {
         self.all(|_, file| vec![Act::Close(file)]);
         if self.naming == Naming::Replaced {
             self.all(|rank, file| if rank == 0 { vec![Act::Replace(file)] } else { Vec::new() });
+        }
+        if self.habit.checks {
+            self.made();
+            self.check();
         }
         let calm = self.rng.u8(..3) != 0;
         let reopens = self.habit.reopens && self.habit.phases > 1;
@@ -295,12 +310,43 @@ impl Author {
         let one = self.rng.usize(..self.ranks);
         let mut acts = vec![Vec::new(); self.ranks];
         for (file, held) in self.files.iter().enumerate().filter(|(_, held)| !held.is_empty()) {
-            let at = self.rng.usize(..held.len());
-            let end = (at + self.rng.usize(1..3 * PAGE)).min(held.len());
-            acts[one].push(Act::Read { file, at, bytes: held[at..end].to_vec() });
+            let (at, bytes) = piece(&mut self.rng, held);
+            acts[one].push(Act::Read { file, at, bytes });
         }
         self.push(acts);
     }
+
+    /// Each rank, or one, sees how long each file is, and reads something of it that it has written
+    /// itself last; one in a few takes any piece.
+    fn check(&mut self) {
+        let one = self.rng.bool().then(|| self.rng.usize(..self.ranks));
+        let mut acts = vec![Vec::new(); self.ranks];
+        let ranks = (0..self.ranks).filter(|rank| one.is_none_or(|one| one == *rank));
+        for (rank, file) in ranks.flat_map(|rank| (0..self.files.len()).map(move |it| (rank, it))) {
+            let held = &self.files[file];
+            let of_phase = |phase: &Phase| phase.acts[rank].clone();
+            let own = self.phases.iter().rev().flat_map(of_phase).find_map(|act| match act {
+                Act::Write { file: of, at, bytes } if of == file => Some((at, bytes.len())),
+                _ => None,
+            });
+            let any = self.rng.u8(..6) == 0 && !held.is_empty();
+            let (at, bytes) = match own {
+                _ if any => piece(&mut self.rng, held),
+                Some((at, long)) if at < held.len() => {
+                    (at, held[at..held.len().min(at + long)].to_vec())
+                }
+                _ => (0, Vec::new()),
+            };
+            acts[rank].push(Act::Check { file, size: held.len(), at, bytes });
+        }
+        self.push(acts);
+    }
+}
+
+fn piece(rng: &mut Rng, held: &[u8]) -> (usize, Vec<u8>) {
+    let at = rng.usize(..held.len());
+    let end = (at + rng.usize(1..3 * PAGE)).min(held.len());
+    (at, held[at..end].to_vec())
 }
 
 /// No two writes have the same.
@@ -365,6 +411,17 @@ fn of<'a, 'b>(open: &'b Opened<'a>, file: &usize) -> Result<&'b Open<'a>, String
     open.get(file).ok_or_else(|| "not open".to_string())
 }
 
+fn is_as_long(open: &Open<'_>, bytes: usize) -> Result<(), String> {
+    let size = open.size().map_err(|error| error.to_string())?;
+    if size == bytes as u64 { Ok(()) } else { Err(format!("it is {size} bytes long")) }
+}
+
+fn has_there(open: &Open<'_>, at: usize, bytes: &[u8]) -> Result<(), String> {
+    let found = open.read_at(bytes.len(), at as u64).map_err(|error| error.to_string())?;
+    let same = found.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+    if same == bytes.len() { Ok(()) } else { Err(format!("other bytes from the {same}th on")) }
+}
+
 impl Act {
     fn run<'a>(
         &self,
@@ -396,17 +453,15 @@ impl Act {
                 of(open, file)?.write_at(bytes, *at as u64).map_err(text)?;
             }
             Act::Read { file, at, bytes } => {
-                let found = of(open, file)?.read_at(bytes.len(), *at as u64).map_err(text)?;
-                if found != *bytes {
-                    let at = found.iter().zip(bytes).take_while(|(one, other)| one == other);
-                    return Err(format!("other bytes from the {}th on", at.count()));
-                }
+                has_there(of(open, file)?, *at, bytes)?;
             }
-            Act::Size { file, bytes } => {
-                let size = of(open, file)?.size().map_err(text)?;
-                if size != *bytes as u64 {
-                    return Err(format!("it is {size} bytes long"));
-                }
+            Act::Size { file, bytes } => is_as_long(of(open, file)?, *bytes)?,
+            Act::Check { file, size, at, bytes } => {
+                let name = naming.name(id, *file);
+                let opened = rank.files.open(&name, libc::O_RDONLY).map_err(text)?;
+                is_as_long(&opened, *size)?;
+                has_there(&opened, *at, bytes)?;
+                opened.close().map_err(text)?;
             }
             Act::Cut { file, bytes } => of(open, file)?.set_size(*bytes as u64).map_err(text)?,
             Act::Close(file) => {
@@ -422,6 +477,9 @@ impl std::fmt::Display for Act {
         match self {
             Act::Write { file, at, bytes } => write!(f, "write {file} {at} +{}", bytes.len()),
             Act::Read { file, at, bytes } => write!(f, "read {file} {at} +{}", bytes.len()),
+            Act::Check { file, size, at, bytes } => {
+                write!(f, "check {file} of {size}, {at} +{}", bytes.len())
+            }
             other => write!(f, "{other:?}"),
         }
     }
