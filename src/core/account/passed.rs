@@ -1,10 +1,11 @@
 //! What went straight to the prefix, and why, of all ranks: gathered once, at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::unmatched::SILENCE;
 use crate::kvtree::KvTree;
+use crate::machine::Reason;
 use crate::records::RunPassed;
 
 pub(crate) type Passed = BTreeMap<String, RunPassed>;
@@ -46,7 +47,10 @@ pub(crate) fn uncached(
     (sealed, in_a_row): (u64, u64),
     prefix: &Path,
 ) -> Option<String> {
-    if passed.is_empty() || (sealed > 0 && in_a_row <= WATCHED_MAX) {
+    let untold: BTreeSet<&str> =
+        Reason::ALL.iter().filter(|one| one.is_untold()).map(|one| one.text()).collect();
+    let is_untold = passed.keys().all(|text| untold.contains(&**text));
+    if passed.is_empty() || !is_untold || (sealed > 0 && in_a_row <= WATCHED_MAX) {
         return None;
     }
     let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));
@@ -70,7 +74,7 @@ pub(crate) fn uncached(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Reason, Why};
+    use crate::machine::Why;
 
     #[test]
     fn a_run_that_has_cached_nothing_is_told_why() {
@@ -83,6 +87,7 @@ mod tests {
             (&watched, (0, 0), Some("no checkpoint of them was complete; SCR watches")),
             (&learned, (9, 8), Some("the last 8 of 9 went straight to /p; ranks of other nodes")),
             (&learned, (9, 4), None),
+            (&of(Reason::WaitsForFlush), (9, 8), None),
             (&Passed::new(), (0, 0), None),
         ];
         for (passed, seals, expected) in rows {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::matters::others::Contested;
 use super::parts::Machine;
-use super::state::{Deleted, LocalFile, OnPfs, Phase, Status};
+use super::state::{Deleted, LocalFile, NameFacts, OnPfs, Phase, Status};
 use super::terms::{
     DatasetKey, FileRef, FileShare, Intent, Placed, Placement, Reason, UnsafeName, Why, Withdrawn,
     kind_hash, name_hash,
@@ -104,6 +104,18 @@ impl Machine {
         }
         self.facts.tick(now_ms);
         self.put(file, of.clone(), None)
+    }
+
+    /// Notes that others have written a file of that name in the dataset, which is sealed: this rank
+    /// makes it anew, and begins the next one, as they do.
+    pub(crate) fn is_behind(&mut self, of: &DatasetKey, file: &FileRef) {
+        if self.facts.config.series[file.series].has_id {
+            return; // it goes with a file that tells which checkpoint it is of
+        }
+        let named = NameFacts::of(&file.name, &file.masked, file.temporary);
+        let closed_before = Some(self.facts.agreement.count);
+        let held = LocalFile { closed_before, ..LocalFile::new(named, None) };
+        self.facts.local_mut(of).left.insert(file.name.clone(), held);
     }
 
     /// Notes that this rank answers for a file that it has joined: of the ranks of the node that

@@ -21,7 +21,7 @@ impl Intent {
     pub const CREATE: Intent = Intent { creates: true, ..Intent::UPDATE };
     pub const APPEND: Intent = Intent { appends: true, ..Intent::UPDATE };
 
-    pub(in crate::machine) fn rewrites(self) -> bool {
+    pub(crate) fn rewrites(self) -> bool {
         self.truncates || self.creates
     }
 }

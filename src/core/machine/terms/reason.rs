@@ -289,6 +289,26 @@ impl Reason {
         }
     }
 
+    /// Tells whether it is for the end of the run to say it: there is no message of it when it
+    /// happens, and it is no wish of the user (SCR_SHARED_CACHE).
+    pub fn is_untold(self) -> bool {
+        !matches!(
+            self,
+            Reason::SeriesStays
+                | Reason::Learned(Why::OfNodes(_))
+                | Reason::FallenBack
+                | Reason::WaitsForFlush
+                | Reason::NoAgreement
+                | Reason::Unsealable
+                | Reason::NoRoom
+                | Reason::StoreFailed
+                | Reason::NeverQuiet
+                | Reason::Wanted
+                | Reason::ChangedApart
+                | Reason::Evicted
+        )
+    }
+
     /// Returns its place in [`Reason::ALL`].
     pub fn index(self) -> usize {
         Reason::ALL.iter().position(|one| *one == self).unwrap_or_default()

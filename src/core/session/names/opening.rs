@@ -81,6 +81,9 @@ impl Names {
         }
         let together = state.own.making.as_deref() == Some(name);
         let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
+        if let Some(of) = state.sealed_by_others(&file).filter(|_| wish.rewrites()) {
+            state.machine.is_behind(&of, &file);
+        }
         let again = found.exists && file.id.is_none() && state.machine.is_parted(&file);
         if again && manner == Manner::Lazy && !intent.truncate {
             let older = state.open_older(&file, &found.place, self.site.on_prefix(name));
