@@ -250,3 +250,44 @@ fn what_a_run_without_us_has_written_since_is_newer() {
         assert!(dies_at.is_some() || got.first().1 == want, "{:?}", got.told);
     }
 }
+
+/// All empty the file and write it, and close it; then one alone goes on in it, as others look on.
+#[test]
+fn ranks_that_have_not_written_to_the_last_checkpoint_begin_the_next_one_with_the_others() {
+    const PART: usize = 4000;
+    let part = |step: usize, rank: usize| vec![(10 * step + rank) as u8; PART];
+    for hosts in ["aab", "ab"] {
+        let ranks = hosts.len();
+        let settings = ["SCR_LEARN=1", "SCR_CHECKPOINT_PATTERN=ckpt/state"];
+        let got = place(&settings).helped().run(hosts, |rank| {
+            let _ = rank.files.make_dir("ckpt");
+            rank.barrier();
+            let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+            for step in 1..=4 {
+                let open = |flags| rank.files.open("ckpt/state", flags).unwrap();
+                let file = open(flags);
+                rank.all_max(0).unwrap();
+                if rank.rank > 0 {
+                    file.write_at(&part(step, rank.rank), (rank.rank * PART) as u64).unwrap();
+                }
+                rank.barrier();
+                file.close().unwrap();
+                rank.barrier();
+                let file = open(libc::O_RDWR);
+                rank.all_max(0).unwrap();
+                if rank.rank == 0 {
+                    file.write_at(&part(step, ranks), (ranks * PART) as u64).unwrap();
+                }
+                rank.barrier();
+                let parts = (1..=ranks).flat_map(|rank| part(step, rank));
+                let want: Vec<u8> = std::iter::repeat_n(0, PART).chain(parts).collect();
+                assert_eq!(file.size().unwrap(), want.len() as u64, "{hosts} {step}");
+                assert!(file.read_at(want.len(), 0).unwrap() == want, "{hosts} {step}");
+                file.close().unwrap();
+                rank.calm();
+            }
+            rank.finish();
+        });
+        got.all();
+    }
+}
