@@ -44,7 +44,8 @@ pub(crate) fn merge(all: &[Vec<u8>]) -> Passed {
 /// few were written. So many were complete, and of the last ones so many `in_a_row` on the PFS.
 pub(crate) fn uncached(
     passed: &Passed,
-    (sealed, in_a_row): (u64, u64),
+    sealed: u64,
+    in_a_row: u64,
     prefix: &Path,
 ) -> Option<String> {
     let untold: BTreeSet<&str> =
@@ -91,7 +92,7 @@ mod tests {
             (&Passed::new(), (0, 0), None),
         ];
         for (passed, seals, expected) in rows {
-            let text = uncached(passed, seals, Path::new("/p"));
+            let text = uncached(passed, seals.0, seals.1, Path::new("/p"));
             let fits = match (&text, expected) {
                 (Some(text), Some(part)) => text.contains(part),
                 (text, expected) => text.is_none() && expected.is_none(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::handles::State;
-use crate::machine::{DatasetKey, FileRef};
+use crate::machine::DatasetKey;
 use crate::namespace::{self as ns, OnPrefix, Outdated, Place};
 use crate::transfer::is_published;
 
@@ -46,15 +46,6 @@ impl State {
         }
         let Place::Elsewhere(key, _) = self.view.place(name) else { return None };
         self.own.parted.get(&key, name).map(|_| key)
-    }
-
-    /// Returns the dataset that a file without id would go to, if it is sealed, and others have
-    /// written one of that name in it: what is made anew now is of the next one.
-    pub fn sealed_by_others(&self, file: &FileRef) -> Option<DatasetKey> {
-        let key = file.id.is_none().then(|| self.machine.target(file))?;
-        let sealed = self.view.layer(&key)?.catalog()?;
-        let has = !sealed.named(&file.name).is_empty() && !self.own.has(&key, &file.name);
-        has.then_some(key)
     }
 
     /// Returns an older file of such a name that the cache has, which another one is to replace.

@@ -9,6 +9,7 @@ mod holdings;
 mod in_the_way;
 mod loan;
 mod parted;
+mod placing;
 mod rank_state;
 mod together;
 

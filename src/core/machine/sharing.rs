@@ -106,8 +106,8 @@ impl Machine {
         self.put(file, of.clone(), None)
     }
 
-    /// Notes that others have written a file of that name in the dataset, which is sealed: this rank
-    /// makes it anew, and begins the next one, as they do.
+    /// Notes that others have written a file of that name in the dataset, which is sealed: this
+    /// rank makes it anew, and begins the next one, as they do.
     pub(crate) fn is_behind(&mut self, of: &DatasetKey, file: &FileRef) {
         if self.facts.config.series[file.series].has_id {
             return; // it goes with a file that tells which checkpoint it is of

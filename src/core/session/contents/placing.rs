@@ -25,21 +25,8 @@ use crate::system::{may_write, monotonic_ms, user_attributes_at};
 impl Contents {
     /// Lets the machine learn who reads what.
     pub(crate) fn note_read(&self, state: &mut State, name: &str, place: &Place) {
-        if self.rank.is_child() {
-            return;
-        }
-        let Some(file) = self.rank.file_ref(name) else { return };
-        let foreign = match place {
-            Place::Elsewhere(..) => true,
-            Place::Prefix => {
-                let own = state.own.holdings.values().any(|holding| holding.files.contains(name));
-                state.machine.routing(file.series).watches() && !own
-            }
-            _ => false,
-        };
-        if foreign {
-            state.machine.read_elsewhere(&file);
-        }
+        let file = self.rank.file_ref(name).filter(|_| !self.rank.is_child());
+        file.into_iter().for_each(|file| state.note_read(&file, place));
     }
 
     pub(crate) fn refuse_evicted(&self, name: &str) -> Answer {

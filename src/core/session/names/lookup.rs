@@ -56,7 +56,8 @@ impl Names {
             && state.own.parted.get(key, name).is_some()
         {
             drop(state);
-            return self.open_part_to_read(key, name);
+            let answer = self.open_part_to_read(key, name);
+            return answer.unwrap_or_else(|| self.open_for_reading(name));
         }
         if !self.rank.is_child()
             && let Some(answer) = state.open_sealed_part(name, &place)

@@ -9,6 +9,7 @@ pub(super) mod links;
 mod lookup;
 pub(super) mod moving;
 pub(super) mod opening;
+mod parted;
 pub(super) mod restless;
 pub(super) mod temporary;
 

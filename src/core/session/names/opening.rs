@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use crate::account::tally::Count;
 use crate::handles::Room;
-use crate::machine::{self, DatasetKey, FileRef, Placed, Placement, Reason, Why};
+use crate::machine::{self, FileRef, Placement};
 use crate::namespace::{self as ns, Answer, FoundTarget, Manner, OnPrefix, OpenIntent, Place};
 use crate::patterns::Match;
 use crate::session::{
     names::Names,
-    node::{State, neighbours::Locked},
+    node::State,
     rank::{known::file_ref, lock},
 };
 use crate::system::monotonic_ms;
@@ -81,9 +80,7 @@ impl Names {
         }
         let together = state.own.making.as_deref() == Some(name);
         let wish = machine::Intent { together, ..intent.as_wish(found.exists) };
-        if let Some(of) = state.sealed_by_others(&file).filter(|_| wish.rewrites()) {
-            state.machine.is_behind(&of, &file);
-        }
+        state.keep_up(&file, wish);
         let again = found.exists && file.id.is_none() && state.machine.is_parted(&file);
         if again && manner == Manner::Lazy && !intent.truncate {
             let older = state.open_older(&file, &found.place, self.site.on_prefix(name));
@@ -160,131 +157,5 @@ impl Names {
                 Err(Some(answer))
             }
         }
-    }
-
-    /// Opens, to be read, a file in progress of which each node has its part: what others have of
-    /// it is asked for only when it is read. MPI-IO asks for the size of a file so, for instance.
-    pub(super) fn open_part_to_read(&self, key: &DatasetKey, name: &str) -> Answer {
-        let intent = OpenIntent::of(libc::O_RDONLY);
-        let state = self.node.state_to_change(&[name]);
-        let found = self.rank.file_ref(name).filter(|_| !self.rank.is_child()).and_then(|file| {
-            let found = self.contents.look(&state, (&file).into(), intent).ok()?;
-            Some((state.parted_in(&file, &found.place)?, file, found))
-        });
-        let answer = match found {
-            Some((of, file, found)) => self.open_part(state, &file, &of, &found, intent),
-            None => {
-                drop(state);
-                self.unsealed.note_why(key, name, Why::Readers);
-                self.open_outside(key, name)
-            }
-        };
-        answer.unwrap_or_else(|| self.open_for_reading(name))
-    }
-
-    /// Opens a file in progress of which each node has its part.
-    fn open_part(
-        &self,
-        mut state: Locked<'_>,
-        file: &FileRef,
-        of: &DatasetKey,
-        found: &FoundTarget,
-        intent: OpenIntent,
-    ) -> Option<Answer> {
-        // Where its end is, no node knows.
-        let needs_whole = intent.append || intent.special;
-        let known = state.own.parted.get(of, &file.name);
-        if known.is_some_and(|known| known.leaves || needs_whole) {
-            drop(state);
-            if needs_whole {
-                self.unsealed.note_why(of, &file.name, Why::Unseen);
-            }
-            return self.open_outside(of, &file.name);
-        }
-        let near = state.view.is_made(of, &file.name);
-        let placed = state.machine.open_parted(file, of, near, monotonic_ms());
-        self.place(state, file, placed, found, intent)
-    }
-
-    /// Puts the file into its dataset.
-    fn place(
-        &self,
-        mut state: Locked<'_>,
-        file: &FileRef,
-        mut placed: Placed,
-        found: &FoundTarget,
-        intent: OpenIntent,
-    ) -> Option<Answer> {
-        let name = file.name.as_str();
-        let room = match placed.is_on_prefix() {
-            true => Ok(Room::default()),
-            false => self.room_in_cache(&state, file, intent),
-        };
-        let room = self.settle_place(&mut state, &mut placed, name, found, room);
-        // For these two reasons the others put it there, too.
-        let agreed = matches!(placed.on_prefix, Some(Reason::WaitsForFlush | Reason::Follows));
-        let is_parted = state.own.parted.get(&placed.key, name).is_some()
-            || (!agreed && state.machine.is_parted(file));
-        if placed.is_on_prefix() && is_parted && !state.is_outside(&placed.key, name) {
-            // What others have in their caches must not come over what this rank writes there.
-            state.machine.open_failed(&placed.key, name, monotonic_ms());
-            drop(state);
-            return self.open_outside(&placed.key, name);
-        }
-        self.contents.put_into(state, name, placed, found, intent, room)
-    }
-
-    /// Waits until all ranks have brought the file to the PFS, where it is opened then.
-    fn open_outside(&self, key: &DatasetKey, name: &str) -> Option<Answer> {
-        self.node.state().own.parted.entry(key, name); // it may be the first to know of the file
-        match self.unsealed.leave_cache(key, name) {
-            Ok(()) => None,
-            Err(_) => Some(Answer::Fail(libc::EIO)),
-        }
-    }
-
-    /// Returns what a file may fill in the cache.
-    fn room_in_cache(
-        &self,
-        state: &State,
-        file: &FileRef,
-        intent: OpenIntent,
-    ) -> std::result::Result<Room, Reason> {
-        match () {
-            () if lock(&self.stores.kept_out).contains(&file.name) => Err(Reason::StoreFailed),
-            () if intent.special => Err(Reason::Special),
-            () if !intent.may_change => Ok(Room::default()),
-            () => self.stores.has_room(state, file).ok_or(Reason::NoRoom),
-        }
-    }
-
-    /// Returns what is reserved for a file in the cache.
-    fn settle_place(
-        &self,
-        state: &mut State,
-        placed: &mut Placed,
-        name: &str,
-        found: &FoundTarget,
-        room: std::result::Result<Room, Reason>,
-    ) -> Room {
-        // What another descriptor holds until it goes to the PFS is one file for all; so is what
-        // one has open in the cache: it moves with all of them if it finds no room.
-        let held = matches!(found.place, Place::Private(_));
-        let opened = matches!(&found.place, Place::Cached(of, _) if *of == placed.key)
-            && state.own.tokens.writer(name).is_some();
-        let taken = !state.own.has(&placed.key, name) && state.view.is_taken(&placed.key, name);
-        let outside = state.is_outside(&placed.key, name);
-        let kept = match room.as_ref().err() {
-            _ if outside => Some(Reason::Follows),
-            _ if held => Some(Reason::Follows),
-            _ if taken => Some(Reason::Shared),
-            reason => reason.filter(|_| !opened).copied(),
-        };
-        if let Some(reason) = kept.filter(|_| !placed.is_on_prefix()) {
-            state.machine.moved_to_prefix(&placed.key, name, reason);
-            self.rank.tally.one(Count::FellBack);
-            placed.on_prefix = Some(reason);
-        }
-        room.unwrap_or_default()
     }
 }

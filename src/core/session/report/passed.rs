@@ -17,8 +17,8 @@ impl Reporter {
         let all = merge(&leaders.all_gather(&encode(&of_node))?);
         let count = |which| self.rank.tally.get(which);
         if self.site.rank == 0 && !told {
-            let seals = (count(Count::Seals), count(Count::PassedSeals));
-            let text = uncached(&all, seals, &self.site.prefix);
+            let (seals, in_a_row) = (count(Count::Seals), count(Count::PassedSeals));
+            let text = uncached(&all, seals, in_a_row, &self.site.prefix);
             text.iter().for_each(|text| log::warn(messages::NOTHING_CACHED, text));
         }
         self.rank.log_passed(&all);

@@ -144,11 +144,9 @@ impl<'a> Job<'a> {
                 let world = Seat::new(rank, size, Vec::new());
                 let here = Seat::new(place, ranks.len(), Vec::new());
                 let file = self.nodes.dir(*node).join(NAME);
-                match whole.deal(&world, &here, *node, Some(&file))? {
-                    Dealt::Part(part) => parts.push((*node, part)),
-                    Dealt::Nothing => {}
-                    Dealt::Refused => return Ok(None),
-                }
+                let dealt = whole.deal(&world, &here, *node, Some(&file))?;
+                let Some(Dealt { part, .. }) = dealt else { return Ok(None) };
+                parts.extend(part.map(|part| (*node, part)));
             }
         }
         Ok(Some(parts))
