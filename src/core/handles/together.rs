@@ -8,6 +8,7 @@ use scr_abi::accesses::{Moment, trait_bit};
 
 use crate::handles::{LiesAt, State, Tracked, group_number};
 use crate::machine::{DatasetKey, FileRef};
+use crate::namespace as ns;
 
 impl State {
     /// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
@@ -27,21 +28,23 @@ impl State {
     /// Returns how long the whole file of a token is; of which file nobody here knows, as an error.
     pub fn size_of(&self, token: u64) -> Option<Result<u64, (DatasetKey, String)>> {
         Some(match self.own.tokens.get(token)? {
-            Tracked { way: LiesAt::Part(here), key, name, .. } => match self.is_older(token) {
-                true => Err((key.clone(), name.clone())),
-                false => Ok(here.whole),
-            },
+            Tracked { way: LiesAt::Part(here), key, name, .. } => {
+                match self.is_older(token, name) {
+                    true => Err((key.clone(), name.clone())),
+                    false => Ok(here.whole),
+                }
+            }
             Tracked { key, name, .. } => {
                 self.part_size(key, name).ok_or_else(|| (key.clone(), name.clone()))
             }
         })
     }
 
-    /// Tells whether another rank may have changed the sealed file of `token`, which this rank has
-    /// open for that, too, without its knowing.
-    pub fn is_older(&self, token: u64) -> bool {
+    /// Tells whether another rank has changed the sealed file of `token` since that was opened; or
+    /// may have without its knowing, if this rank has it open for that, too.
+    pub fn is_older(&self, token: u64, name: &str) -> bool {
         let knows = self.own.parted.is_up_to_date(self.machine.points_entered());
-        token & TOKEN_LAZY != 0 && !knows
+        token & TOKEN_LAZY != 0 && !knows || self.view.place(name) == ns::Place::Prefix
     }
 
     /// Returns when something is done now.

@@ -98,6 +98,33 @@ fn a_file_that_is_read_after_its_close_stays_cached_if_all_that_is_read_is_here(
     }
 }
 
+#[test]
+fn what_others_change_of_a_complete_file_is_seen_through_a_descriptor_that_was_open_before() {
+    let settings = ["SCR_LEARN=1", "SCR_FLUSH=1", "SCR_CHECKPOINT_PATTERN=ckpt/step_{id}/*"];
+    let got = place(&settings).helped().run("ab", |rank| {
+        for step in 1..=STEPS {
+            put(rank, step).close().unwrap();
+            rank.calm();
+            let open = |flags| rank.files.open(&name(step), flags).unwrap();
+            let reader = open(libc::O_RDONLY);
+            rank.barrier();
+            if rank.rank == 0 {
+                let file = open(libc::O_RDWR);
+                file.write_at(b"changed", PART + 9).unwrap();
+                file.close().unwrap();
+            }
+            rank.barrier();
+            if rank.rank == 1 {
+                assert_eq!(reader.read_at(7, PART + 9).unwrap(), b"changed", "{step}");
+            }
+            reader.close().unwrap();
+            rank.calm();
+        }
+        rank.finish();
+    });
+    got.all();
+}
+
 /// A node has room for what its ranks write of three checkpoints, not for all of one for each.
 #[test]
 fn a_file_of_all_ranks_takes_room_for_what_each_rank_writes() {

@@ -96,14 +96,15 @@ fn moved_unless(fd: c_int, is_fine: impl Fn(&Engine, Claim) -> bool) -> bool {
     false
 }
 
-/// Nobody has anything behind the end of the file. Guard held.
+/// For who writes nobody has anything behind the end of the file. Who only reads may have been told
+/// by a message that somebody has, and opened the file for that. Guard held.
 fn has(table: &Engine, claim: Claim, fd: c_int, at: WritePlace, bytes: size_t) -> bool {
     let start = match at {
         WritePlace::Place => super::place_of(fd),
         WritePlace::Offset(offset) => offset,
     };
     let end = start.saturating_add(off_t::try_from(bytes).unwrap_or(off_t::MAX));
-    let end = end.min(size_now(table, claim, fd));
+    let end = if claim.writable { end.min(size_now(table, claim, fd)) } else { end };
     start < 0 || start >= end || (table.has)(claim.token, start as u64, end as u64) != 0
 }
 

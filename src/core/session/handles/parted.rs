@@ -29,12 +29,13 @@ impl Handles {
             return true;
         };
         if let LiesAt::Part(here) = way {
-            return here.has(begin, end) && !state.is_older(token);
+            return here.has(begin, end) && !state.is_older(token, &name);
         }
         let Some(file) = state.own.parted.get(&key, &name) else { return true };
         let node = state.machine.nodes()[self.site.rank];
         let known = !file.leaves && state.own.parted.is_up_to_date(now);
-        if known && end < u64::MAX && file.has(node, Extent::new(begin, end)) {
+        let is_within = || state.part_size(&key, &name).is_some_and(|size| end <= size);
+        if known && end < u64::MAX && is_within() && file.has(node, Extent::new(begin, end)) {
             return true;
         }
         drop(state);
