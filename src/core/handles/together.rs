@@ -9,6 +9,7 @@ use scr_abi::accesses::{Moment, trait_bit};
 use crate::handles::{LiesAt, State, Tracked, group_number};
 use crate::machine::{DatasetKey, FileRef};
 use crate::namespace as ns;
+use crate::parts::Extent;
 
 impl State {
     /// Returns how long a file is that several nodes write, bytes; `None`: this rank cannot know.
@@ -23,6 +24,21 @@ impl State {
         // Other ranks of the node may have made it longer just now.
         let here = self.view.layer(key).and_then(|layer| layer.dir.join(name).metadata().ok());
         Some(file.size().max(here.map_or(0, |found| found.len())))
+    }
+
+    /// Tells whether the node of this `rank` has these bytes of a file in progress, as far as all
+    /// know, and no other has written them since. `None`: there is no such file.
+    pub fn has_part(
+        &self,
+        key: &DatasetKey,
+        name: &str,
+        rank: usize,
+        piece: Extent,
+    ) -> Option<bool> {
+        let file = self.own.parted.get(key, name)?;
+        // Nobody knows it where others may have written since.
+        let is_within = self.part_size(key, name).is_some_and(|size| piece.end <= size);
+        Some(!file.leaves && is_within && file.has(self.machine.nodes()[rank], piece))
     }
 
     /// Returns how long the whole file of a token is; of which file nobody here knows, as an error.

@@ -24,18 +24,14 @@ impl Handles {
     /// the highest number, it is the turn of the file to leave the cache.
     pub fn has(&self, token: u64, begin: u64, end: u64) -> bool {
         let state = self.node.state_to_look();
-        let now = state.machine.points_entered();
         let Some(Tracked { key, name, way, .. }) = state.own.tokens.get(token).cloned() else {
             return true;
         };
         if let LiesAt::Part(here) = way {
             return here.has(begin, end) && !state.is_older(token, &name);
         }
-        let Some(file) = state.own.parted.get(&key, &name) else { return true };
-        let node = state.machine.nodes()[self.site.rank];
-        let known = !file.leaves && state.own.parted.is_up_to_date(now);
-        let is_within = || state.part_size(&key, &name).is_some_and(|size| end <= size);
-        if known && end < u64::MAX && is_within() && file.has(node, Extent::new(begin, end)) {
+        let piece = Extent::new(begin, end);
+        if state.has_part(&key, &name, self.site.rank, piece) != Some(false) {
             return true;
         }
         drop(state);
