@@ -1,6 +1,6 @@
 //! What went straight to the prefix, and why, of all ranks: gathered once, at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::unmatched::SILENCE;
@@ -48,10 +48,10 @@ pub(crate) fn uncached(
     in_a_row: u64,
     prefix: &Path,
 ) -> Option<String> {
-    let untold: BTreeSet<&str> =
-        Reason::ALL.iter().filter(|one| one.is_untold()).map(|one| one.text()).collect();
-    let is_untold = passed.keys().all(|text| untold.contains(&**text));
-    if passed.is_empty() || !is_untold || (sealed > 0 && in_a_row <= WATCHED_MAX) {
+    let is_untold =
+        |text: &String| Reason::ALL.iter().any(|one| one.is_untold() && one.text() == text);
+    let is_early = passed.is_empty() || (sealed > 0 && in_a_row <= WATCHED_MAX);
+    if is_early || !passed.keys().all(is_untold) {
         return None;
     }
     let reasons = passed.iter().map(|(text, one)| format!(" {text} (such as {});", one.example));

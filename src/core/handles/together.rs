@@ -36,9 +36,11 @@ impl State {
         piece: Extent,
     ) -> Option<bool> {
         let file = self.own.parted.get(key, name)?;
-        // Nobody knows it where others may have written since.
-        let is_within = self.part_size(key, name).is_some_and(|size| piece.end <= size);
-        Some(!file.leaves && is_within && file.has(self.machine.nodes()[rank], piece))
+        let known = self.own.parted.is_up_to_date(self.machine.points_entered());
+        let reaches = |size: u64| piece.end <= size;
+        let is_within = || reaches(file.size()) || self.part_size(key, name).is_some_and(reaches);
+        let has = || file.has(self.machine.nodes()[rank], piece);
+        Some(known && !file.leaves && is_within() && has())
     }
 
     /// Returns how long the whole file of a token is; of which file nobody here knows, as an error.

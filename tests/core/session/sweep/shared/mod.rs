@@ -261,10 +261,8 @@ fn trial(drawn: Drawn, shown: bool) -> Result<(), String> {
     }
     if let Fate::Stops { loses: Some(host) } = fate {
         here.lose(host);
-        // Nobody can know that one is complete which the program goes on with after its seal; and
-        // the first one in the caches counts only when it was left alone for as long as it took.
-        let is_unsure = first.len() == 2 || first.iter().any(|one| one.reopens);
-        calm = calm.saturating_sub(usize::from(is_unsure));
+        // Nobody can know that one is complete which the program goes on with after its seal.
+        calm = calm.saturating_sub(usize::from(first.iter().any(|one| one.reopens)));
     }
     go_on(&here, hosts, &checkpoints, (calm, begun))
         .map_err(|text| format!("{row}\n{text}\nfirst run: {:#?}", got.told))
